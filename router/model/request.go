@@ -1,0 +1,79 @@
+package model
+
+// Request is what both tiers know of one request when it arrives.
+type Request struct {
+	// ID is the engine's request id (0 … 2^63-1). TensorRT-LLM seeds the tie
+	// shuffle with it, so it is part of the decision.
+	ID int64
+	// Conv names the conversation; keyless requests are routed by policy alone.
+	Conv ConvKey
+	// PromptTokens is the length of the whole prompt.
+	PromptTokens int
+	// Lead is the first 64 token ids, or all of them when there are fewer: the
+	// KV-aware router orders a batch by it.
+	Lead []int32
+	// Explicit is the rank that the client asked for, nil when it asked for
+	// none. An explicit worker with NoRank asks for a worker only.
+	Explicit *Target
+	// Relax is upstream's attention_dp_relax for an explicit rank: false holds
+	// the request in the queue until its rank has room.
+	Relax bool
+	// Children counts further return sequences beside the first.
+	Children int
+}
+
+// Outcome says how a request ended.
+type Outcome string
+
+// Every way a request can end; each frees its booking exactly once.
+const (
+	OutcomeOK        Outcome = "ok"
+	OutcomeError     Outcome = "error"
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomePanic     Outcome = "panic"
+)
+
+// Usage is what the engine measured of a request when its first token came.
+type Usage struct {
+	// Ran is the rank that the engine used.
+	Ran Target
+	// CachedTokens of the prompt were found in that rank's cache.
+	CachedTokens int
+	// TTFTMs is the time from arrival to the first token, in milliseconds.
+	TTFTMs float64
+}
+
+// RankState is what a rank contributes to the all-gather before a batch is
+// routed (adp.md section 2). Counts and tokens are of active requests, prompt
+// tokens only; what exactly they hold depends on the policy and is the
+// engine's to compute.
+type RankState struct {
+	Rank              int
+	NumActiveRequests int
+	NumActiveTokens   int
+}
+
+// RankLoad is what an engine reports of one rank beside its RankState, for the
+// screen alone: no decision reads it.
+type RankLoad struct {
+	Rank int
+	// Queued requests are assigned to the rank and have not begun prefill.
+	Queued int
+	// PendingTokens are prompt tokens still to be prefilled.
+	PendingTokens int
+	// KVUsedBlocks and KVTotalBlocks describe the KV cache; a total of 0 means
+	// that the engine did not say.
+	KVUsedBlocks, KVTotalBlocks int
+}
+
+// WorkerSpec is one worker as the settings or the simulator declare it.
+type WorkerSpec struct {
+	// ID is the worker's name, never its position: pins name it.
+	ID string
+	// Ranks is the number of DP ranks (attention_dp_size).
+	Ranks int
+	// MaxNumActiveRequests is the hard cap of one rank.
+	MaxNumActiveRequests int
+	// Engine is the kind of engine, for the screen: sim, trtllm, vllm, …
+	Engine string
+}

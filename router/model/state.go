@@ -1,0 +1,198 @@
+package model
+
+import "time"
+
+// Availability is what a rank is willing to take.
+type Availability string
+
+// The availabilities an operator can give a rank.
+const (
+	Ready    Availability = "ready"
+	Draining Availability = "drain" // no new conversations; bound ones stay
+)
+
+// Rank is one target as a screen shows it.
+type Rank struct {
+	Target       Target       `json:"target"`
+	Availability Availability `json:"availability"`
+	Weight       float64      `json:"weight"`
+	// ReportedAt is when the engine last reported this rank; zero: never, and
+	// then Active, Tokens, Queued and KV are not known.
+	ReportedAt time.Time `json:"reported_at"`
+	// Active requests of MaxActive (the hard cap), Tokens of their prompts as
+	// the router counts them, PendingTokens still to be prefilled.
+	Active        int `json:"active"`
+	MaxActive     int `json:"max_active"`
+	Queued        int `json:"queued"`
+	Tokens        int `json:"tokens"`
+	PendingTokens int `json:"pending_tokens"`
+	KVUsedBlocks  int `json:"kv_used_blocks"`
+	KVTotalBlocks int `json:"kv_total_blocks"`
+	// InFlight is the router's own count of open requests booked here.
+	InFlight int `json:"in_flight"`
+	// Hit is the share of prompt tokens found in cache over the last minute of
+	// router time, Reachable what the best rank would have found; unknown
+	// before the first request.
+	Hit       Maybe `json:"hit"`
+	Reachable Maybe `json:"reachable"`
+	// Pins are conversations bound here, OperatorPins those by hand.
+	Pins         int    `json:"pins"`
+	OperatorPins int    `json:"operator_pins"`
+	Requests     uint64 `json:"requests"` // routed here since start
+}
+
+// Worker is one worker as a screen shows it.
+type Worker struct {
+	ID     string `json:"id"`
+	Engine string `json:"engine"`
+	Ranks  int    `json:"ranks"`
+	// Waiting requests are at the worker without a rank yet.
+	Waiting int `json:"waiting"`
+	// SoftCap is the expected value of the last routed batch, 0 before one.
+	SoftCap int `json:"soft_cap"`
+	// Held counts steps in a row that the balance gate held prefill back.
+	Held int `json:"held"`
+}
+
+// PinKind is what holds a conversation to a rank.
+type PinKind string
+
+// The kinds of pin, weakest first.
+const (
+	PinNone     PinKind = ""         // nothing: the policy decides each turn
+	PinAuto     PinKind = "auto"     // bound by the conversation policy
+	PinMigrated PinKind = "migrated" // bound by an operator's migration
+	PinOperator PinKind = "op"       // an operator's pin
+)
+
+// Conv is one conversation as a screen shows it.
+type Conv struct {
+	Key ConvKey `json:"key"`
+	Pin PinKind `json:"pin,omitempty"`
+	// Bound is where the pin or binding holds it, meaningful unless PinNone.
+	Bound Target `json:"bound"`
+	// By, PinnedAt, PinnedVersion and Reason describe an operator's pin or
+	// migration.
+	By            string    `json:"by,omitempty"`
+	PinnedAt      time.Time `json:"pinned_at"`
+	PinnedVersion uint64    `json:"pinned_version,omitempty"`
+	Reason        string    `json:"reason,omitempty"`
+
+	// Last is where the last turn ran, Moves how often that changed.
+	Last    Target    `json:"last"`
+	FirstAt time.Time `json:"first_at"`
+	LastAt  time.Time `json:"last_at"` // arrival of the last turn
+	Turns   int       `json:"turns"`
+	Moves   int       `json:"moves"`
+	Open    int       `json:"open"` // turns in flight
+	// PromptTokens and CachedTokens are of the last turn whose first token came.
+	PromptTokens int `json:"prompt_tokens"`
+	CachedTokens int `json:"cached_tokens"`
+	// Honoured counts turns that ran where the router said, Lost those that
+	// did not.
+	Honoured int `json:"honoured"`
+	Lost     int `json:"lost"`
+}
+
+// Totals are the cluster's figures over the last ten seconds of router time
+// where a window applies.
+type Totals struct {
+	RequestsPerSec Maybe `json:"requests_per_sec"`
+	TTFTMsP50      Maybe `json:"ttft_ms_p50"`
+	TTFTMsP99      Maybe `json:"ttft_ms_p99"`
+	Hit            Maybe `json:"hit"`
+	// Skew is busiest ÷ mean tokens over eligible ranks, the worst worker's.
+	Skew         Maybe  `json:"skew"`
+	SkewAt       Target `json:"skew_at"` // the busiest rank of that worker
+	Queued       int    `json:"queued"`  // waiting at workers or for prefill
+	Open         int    `json:"open"`    // requests in flight
+	Convs        int    `json:"convs"`   // conversations known to the router, all of them
+	Pins         int    `json:"pins"`
+	OperatorPins int    `json:"operator_pins"`
+	Decisions    uint64 `json:"decisions"`
+	Keyless      uint64 `json:"keyless"`
+	Conflicts    uint64 `json:"conflicts"`
+	Unplaced     uint64 `json:"unplaced"` // times a request had to wait for room
+}
+
+// Source says where the traffic comes from.
+type Source struct {
+	Kind   string  `json:"kind"` // simulated, trace or live
+	Name   string  `json:"name"`
+	Speed  float64 `json:"speed"` // virtual seconds per second, 0 paused
+	Done   bool    `json:"done"`  // the trace has ended
+	Rows   int     `json:"rows"`  // requests sent so far
+	Total  int     `json:"total"` // rows in all, 0 when endless
+	BadRow int     `json:"bad_rows"`
+}
+
+// Revision is one accepted change of state.
+type Revision struct {
+	Version uint64    `json:"version"`
+	At      time.Time `json:"at"`
+	Actor   string    `json:"actor"`
+	Verb    Verb      `json:"verb"`
+	What    string    `json:"what"`
+	Reason  string    `json:"reason,omitempty"`
+	// Undoes is the version that this one took back, UndoneBy the one that took
+	// this back; 0 for none.
+	Undoes   uint64 `json:"undoes,omitempty"`
+	UndoneBy uint64 `json:"undone_by,omitempty"`
+}
+
+// Event is something worth telling an operator.
+type Event struct {
+	ID      uint64    `json:"id"` // counts from 1 without holes
+	At      time.Time `json:"at"`
+	Level   string    `json:"level"` // info, warn or error
+	Who     string    `json:"who"`
+	What    string    `json:"what"`
+	Version uint64    `json:"version,omitempty"`
+}
+
+// State is everything a screen needs, at one moment. Ranks are ordered by
+// target, Convs by last activity, newest first, Revisions newest first.
+// Once published a State and all it points to are never written again.
+type State struct {
+	At        time.Time  `json:"at"`
+	Version   uint64     `json:"version"`
+	Settings  Settings   `json:"settings"`
+	Initial   Settings   `json:"initial"` // as the router started
+	Totals    Totals     `json:"totals"`
+	Source    Source     `json:"source"`
+	Workers   []Worker   `json:"workers"`
+	Ranks     []Rank     `json:"ranks"`
+	Convs     []*Conv    `json:"convs"`
+	Revisions []Revision `json:"revisions"`
+	Events    []Event    `json:"events"`
+}
+
+// Change is what differs from an earlier State, coalesced to the newest value
+// of each object. Nil and empty mean unchanged.
+type Change struct {
+	At        time.Time  `json:"at"`
+	Version   uint64     `json:"version"`
+	Settings  *Settings  `json:"settings,omitempty"`
+	Totals    *Totals    `json:"totals,omitempty"`
+	Source    *Source    `json:"source,omitempty"`
+	Workers   []Worker   `json:"workers,omitempty"`
+	Ranks     []Rank     `json:"ranks,omitempty"`
+	Convs     []*Conv    `json:"convs,omitempty"`
+	Gone      []ConvKey  `json:"gone,omitempty"` // conversations no longer known
+	Revisions []Revision `json:"revisions,omitempty"`
+	Events    []Event    `json:"events,omitempty"`
+	// Decisions are the newest; DecisionsLeftOut counts those between that were
+	// not sent.
+	Decisions        []*Decision `json:"decisions,omitempty"`
+	DecisionsLeftOut uint64      `json:"decisions_left_out,omitempty"`
+	Settled          []Settled   `json:"settled,omitempty"`
+}
+
+// Bounds of what a State carries.
+const (
+	MaxConvs     = 65536 // conversations that the router tracks
+	MaxFeedConvs = 10000 // newest conversations that a State carries
+	MaxRevisions = 256
+	MaxEvents    = 256
+	MaxDecisions = 4096
+)
