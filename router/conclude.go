@@ -1,10 +1,6 @@
 package router
 
-import (
-	"slices"
-
-	"adpdeck/router/model"
-)
+import "adpdeck/router/model"
 
 // conclude books what a batch decided for its request i and records it. A
 // request without a rank is recorded when it begins to wait, not at every step.
@@ -75,15 +71,13 @@ func (r *Router) decide(w *worker, i int, tookNs int64) {
 	r.decisions.push(d)
 }
 
-// placement is the record of request i: the engine tier's, copied, or one made
-// here for what was placed by hand.
+// placement is the record of request i: the engine tier's, or one made here for
+// what was placed by hand.
 func (r *Router) placement(w *worker, i int) model.Placement {
 	g := &w.batch
-	if j := slices.Index(g.rest, int32(i)); j >= 0 && j < len(w.result.Placements) {
-		p := w.result.Placements[j]
-		p.Candidates = slices.Clone(p.Candidates)
-		p.Tied = slices.Clone(p.Tied)
-		return p
+	if j := int(g.at[i]); j >= 0 && j < len(w.result.Placements) {
+		// The engine tier makes the lists of each record new, so they are ours.
+		return w.result.Placements[j]
 	}
 	b, rank := g.bookings[i], int(g.ranks[i])
 	p := model.Placement{

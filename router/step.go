@@ -15,6 +15,7 @@ type batch struct {
 	states   []model.RankState
 	hardCap  int
 	rest     []int32 // by engine-tier index: index into bookings
+	at       []int32 // by index into bookings: engine-tier index, or -1
 	ranks    []int32
 	how      []how
 	order    [][]int32
@@ -111,7 +112,7 @@ func (r *Router) gather(name string, in *model.StepInput) (*worker, error) {
 
 func (g *batch) reset(hardCap int) {
 	g.bookings, g.matches, g.states = g.bookings[:0], g.matches[:0], g.states[:0]
-	g.rest, g.ranks, g.how, g.fullRank = g.rest[:0], g.ranks[:0], g.how[:0], g.fullRank[:0]
+	g.rest, g.at, g.ranks, g.how, g.fullRank = g.rest[:0], g.at[:0], g.ranks[:0], g.how[:0], g.fullRank[:0]
 	g.hardCap = hardCap
 }
 
@@ -124,15 +125,18 @@ func (r *Router) routeBatch(w *worker) error {
 	policy := r.policy()
 	for i, b := range g.bookings {
 		rank, how, full := r.prePlace(w, b, policy)
+		at := int32(-1)
 		if rank != model.NoRank {
 			st := &g.states[rank]
 			st.NumActiveRequests++
 			st.NumActiveTokens += stateTokens(policy, b.Value.prompt, match(g.matches[i], rank))
 			g.order[rank] = append(g.order[rank], int32(i))
 		} else if how == byEngine {
+			at = int32(len(g.rest))
 			g.rest = append(g.rest, int32(i))
 			w.request.Requests = append(w.request.Requests, engineRequest(b, g.matches[i]))
 		}
+		g.at = append(g.at, at)
 		g.ranks = append(g.ranks, int32(rank))
 		g.how = append(g.how, how)
 		g.fullRank = append(g.fullRank, int32(full))
@@ -148,9 +152,7 @@ func (r *Router) routeBatch(w *worker) error {
 			g.ranks[g.rest[j]] = int32(k)
 		}
 	}
-	if w.softCap != w.result.Expected {
-		w.softCap = w.result.Expected
-	}
+	w.softCap = w.result.Expected
 	return nil
 }
 
