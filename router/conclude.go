@@ -49,7 +49,8 @@ func (r *Router) decide(w *worker, i int, tookNs int64) {
 	r.routed++
 	b.Value.decision = r.routed
 	overruled := r.overruled(w, i)
-	if overruled != 0 {
+	if overruled != noWish && !b.Value.conflicted {
+		b.Value.conflicted = true
 		r.totals.Conflicts++
 	}
 	if !r.record {
@@ -156,10 +157,8 @@ func (r *Router) overruled(w *worker, i int) wish {
 	if !t.wished || !differs(t.asked, at) || at.Rank == model.NoRank && t.asked.Worker == at.Worker {
 		return noWish
 	}
-	if t.conv != nil {
-		if b, ok := r.bound(t.conv.data.Key); ok && differs(t.asked, b.Target) {
-			return overBinding
-		}
+	if t.bound.Rank != model.NoRank && differs(t.asked, t.bound) {
+		return overBinding
 	}
 	return overRoom
 }

@@ -41,7 +41,11 @@ func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.De
 // bookedStates begins a batch of w on what is booked there.
 func (r *Router) bookedStates(w *worker) {
 	g := &w.batch
-	g.reset(w.spec.MaxNumActiveRequests)
+	hardCap := w.spec.MaxNumActiveRequests
+	if hardCap <= 0 {
+		hardCap = MaxOpen // the engine has not said
+	}
+	g.reset(hardCap)
 	kv := r.policy() == model.PolicyKVAware
 	for k := range w.ranks {
 		c := r.book.Rank(w.index, k)

@@ -124,6 +124,11 @@ func (r *Router) routeBatch(w *worker) error {
 	w.request.Requests = w.request.Requests[:0]
 	policy := r.policy()
 	for i, b := range g.bookings {
+		if t := &b.Value; t.wished && t.conv != nil {
+			if bind, ok := r.bound(t.conv.data.Key); ok {
+				t.bound = bind.Target
+			}
+		}
 		rank, how, full := r.prePlace(w, b, policy)
 		at := int32(-1)
 		if rank != model.NoRank {

@@ -17,13 +17,15 @@ type turn struct {
 	lead   []int32
 	kids   int
 
-	asked     model.Target // what the client asked for, meaningful when wished
-	wished    bool
-	rank      int // backs params
-	relax     bool
-	params    adp.Params
-	steered   bool // params go to the engine tier
-	workerWhy string
+	asked      model.Target // what the client asked for, meaningful when wished
+	wished     bool
+	bound      model.Target // the binding in force when it was routed, of a wished one
+	conflicted bool         // its conflict is counted
+	rank       int          // backs params
+	relax      bool
+	params     adp.Params
+	steered    bool // params go to the engine tier
+	workerWhy  string
 
 	step     uint64 // the last step that it was part of
 	waited   bool   // it has been left without a rank at least once
@@ -101,7 +103,7 @@ func (r *Router) fill(b *booking, req *model.Request, why string) {
 	lead := append(t.lead[:0], req.Lead...)
 	*t = turn{
 		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
-		target: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
+		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
 	}
 	if !req.Conv.Keyless() {
 		t.conv = r.convs.ensure(req.Conv, r.now, &r.stamp)

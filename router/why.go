@@ -143,8 +143,7 @@ func (r *Router) conflictText(w *worker, i int, what wish) string {
 		p, _ := r.ops.Get(t.conv.data.Key)
 		return asked + ", operator pin " + p.Target.String()
 	case overBinding:
-		b, _ := r.binds.Get(t.conv.data.Key)
-		return asked + ", bound to " + b.Target.String()
+		return asked + ", bound to " + t.bound.String()
 	case pinTooLate:
 		p, _ := r.ops.Get(t.conv.data.Key)
 		return "operator pin " + p.Target.String() + ", sent to " + w.spec.ID + " before"
