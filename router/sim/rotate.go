@@ -10,8 +10,8 @@ type Rotate struct {
 	open    map[int64]int // rank of the requests in flight
 }
 
-// NewRotate returns a rotation over all ranks of the workers, which takes one
-// worker after the other rank by rank.
+// NewRotate returns a rotation over all ranks, which takes rank 0 of each
+// worker, then rank 1 of each, and so on.
 func NewRotate(workers []model.WorkerSpec) *Rotate {
 	r := &Rotate{open: map[int64]int{}}
 	most := 0
