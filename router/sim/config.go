@@ -70,10 +70,11 @@ func (m *Timing) decode(p float64) time.Duration {
 func ms(v float64) time.Duration { return time.Duration(math.Round(v * float64(time.Millisecond))) }
 
 // ReplayConfig returns the cluster that a trace is replayed on unless told
-// otherwise: one worker of eight ranks with 20,000 blocks each.
+// otherwise: one worker of eight ranks with 20,000 blocks each, and slots enough
+// that the hard cap does not bind.
 func ReplayConfig() Config {
 	return Config{
-		Workers: 1, Ranks: 8, Blocks: 20_000, BlockTokens: 512, HardCap: 64, ChunkTokens: 8192,
+		Workers: 1, Ranks: 8, Blocks: 20_000, BlockTokens: 512, HardCap: 1024, ChunkTokens: 8192,
 		Speed: 1, Start: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Kind: "trace", Timing: DefaultTiming(),
 	}
 }
@@ -93,8 +94,15 @@ func DefaultConfig() Config {
 // be watched through twenty turns, and enough of it to keep the ranks busy.
 func DefaultTraffic() trace.GeneratorConfig {
 	g := trace.DefaultGenerator()
-	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 14, .1, .06, 24
-	g.PromptScale, g.Warm = .6, 3*time.Minute
+	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 10, .08, .06, 20
+	g.PromptScale, g.Warm = .6, 15*time.Minute
+	g.Tenants = []trace.Tenant{
+		{Name: "lumen-chat", SystemTokens: 1536, Share: 36},
+		{Name: "orbit-search", SystemTokens: 3072, Share: 24},
+		{Name: "cobalt-code", SystemTokens: 6144, Share: 20},
+		{Name: "harbor-legal", SystemTokens: 4608, Share: 12},
+		{Name: "meadow-care", SystemTokens: 1024, Share: 8},
+	}
 	return g
 }
 

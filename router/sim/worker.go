@@ -185,3 +185,15 @@ func (s *Sim) end(w *worker) {
 		k.finish(s.onFirst, s.onDone)
 	}
 }
+
+// Feed reports every worker's ranks to the router, for the screen.
+func (s *Sim) Feed() {
+	cfg, _, _ := s.router.Gate(s.workers[0].id)
+	for _, w := range s.workers {
+		w.gather(cfg.Policy() == model.PolicyKVAware)
+		for i, k := range w.ranks {
+			w.loads[i] = k.load(i)
+		}
+		s.router.Report(w.id, w.queue.Len(), w.held, w.in.States, w.loads)
+	}
+}
