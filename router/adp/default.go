@@ -1,0 +1,166 @@
+package adp
+
+import (
+	"slices"
+
+	"adpdeck/router/model"
+)
+
+// routeDefault is DefaultADPRouter: explicit ranks first, then the longest
+// prompts to the ranks with the fewest tokens. Explicit placements of the call
+// are invisible to the balance of the same call.
+func (r *Router) routeDefault() error {
+	if err := r.placeExplicit(); err != nil {
+		return err
+	}
+	expected, err := r.fleet.expect(nil, len(r.rest), r.b.HardCap, r.opt.Parity)
+	if err != nil {
+		return err
+	}
+	r.out.Expected = expected
+	if r.opt.Record {
+		r.stampExpected()
+	}
+	if len(r.rest) == 0 {
+		return nil
+	}
+	order := r.sorter.byLength(r.b.Requests, r.rest)
+	h := r.fillHeap()
+	for at, o := range order {
+		if len(h) == 0 {
+			if r.opt.Parity {
+				return errEmptyHeap()
+			}
+			r.leaveOver(order[at:])
+			return nil
+		}
+		k, n := int(h[0].rank), r.b.Requests[o.idx].tokens()
+		if r.opt.Record {
+			r.recordBalanced(o.idx, k, n)
+		}
+		r.assign(o.idx, k)
+		r.fleet.tokens[k] += n
+		if r.fleet.under(k) {
+			h[0] = r.heapKey(k)
+		} else {
+			h[0] = h[len(h)-1]
+			h = h[:len(h)-1]
+		}
+		siftDown(h, 0)
+	}
+	return nil
+}
+
+// placeExplicit serves strict wishes, then the others, while their rank is
+// under the hard cap; whatever is left goes to r.rest in that order.
+func (r *Router) placeExplicit() error {
+	strict := false
+	for i := range r.b.Requests {
+		if r.b.Requests[i].Params != nil && r.b.Requests[i].strict() {
+			strict = true
+			break
+		}
+	}
+	if strict {
+		if err := r.explicitPass(true, true); err != nil {
+			return err
+		}
+	}
+	return r.explicitPass(false, strict)
+}
+
+func (r *Router) explicitPass(strict, mixed bool) error {
+	for i := range r.b.Requests {
+		q := &r.b.Requests[i]
+		if q.Params == nil {
+			if !strict {
+				r.rest = append(r.rest, int32(i))
+			}
+			continue
+		}
+		if mixed && q.strict() != strict {
+			continue
+		}
+		w, err := r.explicit(q)
+		if err != nil {
+			return err
+		}
+		if !r.honours(w.rank) {
+			r.rest = append(r.rest, int32(i))
+			continue
+		}
+		if r.opt.Record {
+			r.record(int32(i), w.rank, model.PhaseExplicit, 0)
+		}
+		r.assign(int32(i), w.rank)
+	}
+	return nil
+}
+
+// leaveOver returns the rest of an order as unassigned, in batch order.
+func (r *Router) leaveOver(order []sortKey) {
+	for _, o := range order {
+		if r.opt.Record {
+			r.record(o.idx, model.NoRank, model.PhaseUnplaced, 0)
+		}
+		r.out.Unassigned = append(r.out.Unassigned, o.idx)
+	}
+	slices.Sort(r.out.Unassigned)
+}
+
+// heapKey orders ranks by tokens, then count, then rank: a total order.
+type heapKey struct {
+	tokens, count uint64
+	rank          int32
+}
+
+func (a *heapKey) less(b *heapKey) bool {
+	if a.tokens != b.tokens {
+		return a.tokens < b.tokens
+	}
+	if a.count != b.count {
+		return a.count < b.count
+	}
+	return a.rank < b.rank
+}
+
+func (r *Router) heapKey(k int) heapKey {
+	f := &r.fleet
+	return heapKey{f.ordinal(f.tokens[k], k), f.ordinal(f.counts[k], k), int32(k)}
+}
+
+// fillHeap collects the ranks under their soft cap.
+func (r *Router) fillHeap() []heapKey {
+	r.heap = r.heap[:0]
+	for k := range r.tp {
+		if r.fleet.under(k) {
+			r.heap = append(r.heap, r.heapKey(k))
+		}
+	}
+	for i := len(r.heap)/2 - 1; i >= 0; i-- {
+		siftDown(r.heap, i)
+	}
+	return r.heap
+}
+
+func siftDown(h []heapKey, i int) {
+	if i >= len(h) {
+		return
+	}
+	x := h[i]
+	for {
+		c := 2*i + 1
+		if c >= len(h) {
+			break
+		}
+		if c+1 < len(h) && h[c+1].less(&h[c]) {
+			c++
+		}
+		if !h[c].less(&x) {
+			break
+		}
+		h[i] = h[c]
+		i = c
+	}
+	h[i] = x
+}

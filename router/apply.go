@@ -1,0 +1,196 @@
+package router
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"adpdeck/router/model"
+	"adpdeck/router/pin"
+)
+
+const (
+	maxAnswers     = 4096    // command ids whose answers are remembered
+	maxAnswerItems = 1 << 17 // items in those answers, over all
+	maxActorBytes  = 64
+	maxSetValues   = 1024
+)
+
+// plan is what a command would do: nothing has changed yet. A refusal that
+// concerns the whole command leaves the rest empty.
+type plan struct {
+	changes []change
+	items   []model.ItemResult
+	what    string
+	undoes  uint64
+	dropped []pin.Entry // bindings to put back at the old end (undo)
+	refusal *model.Refusal
+}
+
+func refuse(code model.RefusalCode, next, format string, args ...any) plan {
+	return plan{refusal: refusal(code, next, format, args...)}
+}
+
+func refusal(code model.RefusalCode, next, format string, args ...any) *model.Refusal {
+	return &model.Refusal{Code: code, Message: fmt.Sprintf(format, args...), Next: next}
+}
+
+// Apply carries out a command, all or nothing: an accepted one makes exactly
+// one version, one revision and one event. Of several conversations those that
+// can be acted on are, and Items says which; when none can, the command is
+// refused. The same id again, among the last 4,096, returns the first answer
+// and acts once. The reply is the caller's to read, not to write.
+func (r *Router) Apply(cmd model.Command) model.Reply {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	if ref := checkID(cmd.ID); ref != nil {
+		return model.Reply{ID: cmd.ID, Version: r.version, Refusal: ref}
+	}
+	if first, ok := r.answers.Get(cmd.ID); ok {
+		return first
+	}
+	reply := r.apply(&cmd)
+	r.answers.Add(cmd.ID, reply)
+	r.answered += len(reply.Items)
+	for r.answered > maxAnswerItems && r.answers.Len() > 1 {
+		r.answers.RemoveOldest()
+	}
+	return reply
+}
+
+func (r *Router) forgetAnswer(_ string, reply model.Reply) { r.answered -= len(reply.Items) }
+
+func checkID(id string) *model.Refusal {
+	if id == "" || len(id) > model.MaxCommandIDBytes || !utf8.ValidString(id) {
+		return refusal(model.RefusedMalformed, "send each command with an id of its own",
+			"command id of %d bytes: it needs 1 to %d bytes of UTF-8", len(id), model.MaxCommandIDBytes)
+	}
+	return nil
+}
+
+func (r *Router) apply(cmd *model.Command) model.Reply {
+	p := plan{refusal: checkCommand(cmd)}
+	if p.refusal == nil {
+		p.refusal = r.checkVersion(cmd)
+	}
+	if p.refusal == nil {
+		p = r.plan(cmd)
+	}
+	if p.refusal != nil {
+		return model.Reply{ID: cmd.ID, Version: r.version, Refusal: p.refusal, Items: p.items}
+	}
+	r.commit(cmd, &p)
+	return model.Reply{ID: cmd.ID, Accepted: true, Version: r.version, Items: p.items, What: p.what}
+}
+
+func checkCommand(cmd *model.Command) *model.Refusal {
+	tooLong := func(name string, n, most int) *model.Refusal {
+		return refusal(model.RefusedMalformed, "send less", "%s: %s of %d, at most %d are taken", cmd.Verb, name, n, most)
+	}
+	switch {
+	case len(cmd.Reason) > model.MaxReasonBytes:
+		return tooLong("reason bytes", len(cmd.Reason), model.MaxReasonBytes)
+	case len(cmd.Actor) > maxActorBytes:
+		return tooLong("actor bytes", len(cmd.Actor), maxActorBytes)
+	case len(cmd.Convs) > model.MaxCommandConvs:
+		return tooLong("conversations", len(cmd.Convs), model.MaxCommandConvs)
+	case len(cmd.Set) > maxSetValues:
+		return tooLong("values", len(cmd.Set), maxSetValues)
+	case !utf8.ValidString(cmd.Reason) || !utf8.ValidString(cmd.Actor):
+		return refusal(model.RefusedMalformed, "send text as UTF-8", "%s: reason or actor is not UTF-8", cmd.Verb)
+	}
+	return nil
+}
+
+func (r *Router) checkVersion(cmd *model.Command) *model.Refusal {
+	if cmd.Expect == 0 || cmd.Expect == r.version {
+		return nil
+	}
+	newest := r.history.newest()
+	ref := refusal(model.RefusedConflict, "look at it and send the command again with the new version",
+		"%s: v%d is not current, %s made v%d (%s)", cmd.Verb, cmd.Expect, newest.Actor, newest.Version, newest.What)
+	ref.Current, ref.Settings = &newest, r.settings
+	return ref
+}
+
+func (r *Router) plan(cmd *model.Command) plan {
+	switch cmd.Verb {
+	case model.VerbSet:
+		return r.planSet(cmd)
+	case model.VerbPin, model.VerbUnpin, model.VerbEvict, model.VerbMigrate:
+		return r.planConvs(cmd)
+	case model.VerbDrain, model.VerbReady:
+		return r.planAvailability(cmd)
+	case model.VerbUndo:
+		return r.planUndo(cmd)
+	case model.VerbSpeed:
+		return refuse(model.RefusedVerb, "send it to the simulation", "speed: it acts on a simulation, not on the router")
+	}
+	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, undo",
+		"%q: no such verb", cmd.Verb)
+}
+
+// commit carries out a plan under a new version.
+func (r *Router) commit(cmd *model.Command, p *plan) {
+	r.version++
+	r.drops = nil
+	settings := false
+	for i := range p.changes {
+		r.swap(&p.changes[i])
+		k := p.changes[i].object.kind
+		settings = settings || k == fieldObject || k == weightObject || k == availObject
+	}
+	if len(p.dropped) > 0 {
+		r.binds.Restore(p.dropped)
+	}
+	if settings {
+		r.reconfigure()
+	}
+	actor := cmd.Actor
+	if actor == "" {
+		actor = "operator"
+	}
+	r.stamp++
+	rev := model.Revision{
+		Version: r.version, At: r.now, Actor: actor, Verb: cmd.Verb, What: p.what, Reason: cmd.Reason, Undoes: p.undoes,
+	}
+	r.history.add(rev, undoRecord{version: r.version, changes: p.changes, dropped: r.drops}, r.stamp)
+	r.drops = nil
+	if undone := r.history.revision(p.undoes); p.undoes != 0 && undone != nil {
+		undone.UndoneBy, undone.stamp = r.version, r.stamp
+		if again := r.history.revision(undone.Undoes); undone.Undoes != 0 && again != nil {
+			again.UndoneBy, again.stamp = 0, r.stamp
+		}
+	}
+	r.event("info", actor, p.what, r.version)
+}
+
+// swap gives one object its new value and keeps the old one for undo.
+func (r *Router) swap(c *change) {
+	o := &c.object
+	switch o.kind {
+	case fieldObject, weightObject:
+		c.before.settings = r.settings
+		next := *r.settings
+		if o.kind == weightObject {
+			c.before.weight = next.WeightOf(o.target)
+			next.Weights = withWeight(next.Weights, o.target, c.after.weight)
+		} else {
+			copyField(&next, c.after.settings, o.field)
+		}
+		r.settings = &next
+		if o.field == model.FieldMaxSessions {
+			r.drops = append(r.drops, r.binds.Resize(next.AttentionDpConfig.KVCacheRoutingMaxSessions)...)
+		}
+	case availObject:
+		s := r.rank(o.target)
+		c.before.drain, s.drain = s.drain, c.after.drain
+	case pinObject:
+		c.before.pin, _ = r.ops.Get(o.conv)
+		// The plan has made sure that there is room.
+		_ = r.ops.Set(o.conv, c.after.pin)
+	case bindingObject:
+		c.before.binding, _ = r.binds.Get(o.conv)
+		r.drops = append(r.drops, r.binds.Set(o.conv, c.after.binding)...)
+	}
+}

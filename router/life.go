@@ -1,0 +1,266 @@
+package router
+
+import (
+	"fmt"
+	"math"
+
+	"adpdeck/router/model"
+)
+
+// Route is both tiers for an engine that takes a rank: a batch of one on the
+// router's own bookings, which stand in for the engine's states. matches holds
+// by worker the prefix found on each rank, in tokens.
+//
+// The error wraps those of Submit, or ErrFull with the decision that says what
+// is full; the request is not open then.
+func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.Decision, error) {
+	now, start := r.clock.Now(), r.wallNow()
+	r.lock(now)
+	defer r.unlock()
+	b, target, err := r.submit(req)
+	if err != nil {
+		return model.Decision{}, err
+	}
+	w := r.workers[b.Worker]
+	r.bookedStates(w)
+	w.batch.bookings = append(w.batch.bookings, b)
+	w.batch.matches = append(w.batch.matches, matches[target.Worker])
+	if err := r.routeBatch(w); err != nil {
+		r.withdraw(b)
+		return model.Decision{}, err
+	}
+	r.conclude(w, 0, r.since(start))
+	d := r.decisionOf(w)
+	if d.Target.Rank == model.NoRank {
+		r.withdraw(b)
+		return d, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
+	}
+	return d, nil
+}
+
+// bookedStates begins a batch of w on what is booked there.
+func (r *Router) bookedStates(w *worker) {
+	g := &w.batch
+	hardCap := w.spec.MaxNumActiveRequests
+	if hardCap <= 0 {
+		hardCap = MaxOpen // the engine has not said
+	}
+	g.reset(hardCap)
+	kv := r.policy() == model.PolicyKVAware
+	for k := range w.ranks {
+		c := r.book.Rank(w.index, k)
+		tokens := c.PromptTokens
+		if kv {
+			tokens = c.EffectiveTokens
+		}
+		g.states = append(g.states, model.RankState{Rank: k, NumActiveRequests: c.InFlight, NumActiveTokens: tokens})
+	}
+}
+
+// decisionOf is the decision on the only request of the batch of w.
+func (r *Router) decisionOf(w *worker) model.Decision {
+	if r.record {
+		return *r.decisions.newest()
+	}
+	t := &w.batch.bookings[0].Value
+	d := model.Decision{
+		ID: t.decision, At: r.now, Target: model.Target{Worker: w.spec.ID, Rank: int(w.batch.ranks[0])},
+		Policy: r.policy(), Mode: r.settings.RouterMode, Version: r.version, WorkerWhy: t.workerWhy,
+		RunnerUp: model.NoRank, Margin: model.Unknown(), Reachable: t.reach, Placement: r.placement(w, 0),
+	}
+	if t.conv != nil {
+		d.Conv = t.conv.data.Key
+	}
+	if d.Target.Rank == model.NoRank {
+		d.Why = r.why(w, 0, &d.Placement)
+	}
+	return d
+}
+
+// withdraw closes a request that found no room as if it had not come.
+func (r *Router) withdraw(b *booking) {
+	c := b.Value.conv
+	r.book.Release(b.ID)
+	r.stamp++
+	if c != nil {
+		c.data.Turns--
+		c.data.Open--
+		r.convs.touch(c, &r.stamp)
+		r.convs.loosen(c)
+	}
+}
+
+// FirstToken notes what the engine measured when the first token of request id
+// came. It is read once per request; for one that is not open it does nothing.
+// Where the engine ran the request on another rank than it was sent to, the
+// booking follows and the turn counts as lost. A Usage.Ran with NoRank says
+// that the engine did not tell.
+func (r *Router) FirstToken(id int64, u model.Usage) {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	b := r.book.Get(id)
+	if b == nil || b.Value.first || b.Rank == model.NoRank {
+		return
+	}
+	t := &b.Value
+	t.first = true
+	t.cached = min(max(u.CachedTokens, 0), t.prompt)
+	t.ttft = model.Unknown()
+	if u.TTFTMs >= 0 && !math.IsInf(u.TTFTMs, 0) {
+		t.ttft = model.Maybe(u.TTFTMs)
+		r.ttft.add(r.elapsed(), u.TTFTMs)
+	}
+	t.ran = t.target
+	if r.rank(u.Ran) != nil {
+		t.ran = u.Ran
+	}
+	r.stamp++
+	r.followRank(b, u.Ran.Rank != model.NoRank && u.Ran.Worker != "")
+	r.book.Adjust(b, t.prompt-t.cached)
+	r.addHit(&r.hits, t)
+	r.addHit(&r.rank(t.ran).hits, t)
+	r.settle(t, "")
+}
+
+// followRank compares where a request ran with where it was sent.
+func (r *Router) followRank(b *booking, told bool) {
+	t := &b.Value
+	lost := t.ran != t.target
+	if lost {
+		r.book.Move(b, r.byID[t.ran.Worker], t.ran.Rank)
+	}
+	c := t.conv
+	if c == nil {
+		return
+	}
+	c.data.PromptTokens, c.data.CachedTokens = t.prompt, t.cached
+	switch {
+	case lost:
+		c.data.Lost++
+		c.data.Last = t.ran
+		if t.moved {
+			c.data.Moves--
+		}
+		if t.before.Rank != model.NoRank && t.before != t.ran {
+			c.data.Moves++
+		}
+	case told:
+		c.data.Honoured++
+	}
+	r.convs.touch(c, &r.stamp)
+}
+
+func (r *Router) addHit(w *window, t *turn) {
+	s := w.at(r.elapsed())
+	s.count++
+	s.prompt += int64(t.prompt)
+	s.cached += int64(t.cached)
+	s.reachable += int64(t.reach)
+}
+
+// settle tells screens what became of a decision that was recorded.
+func (r *Router) settle(t *turn, o model.Outcome) {
+	if !r.record || t.decision == 0 {
+		return
+	}
+	ran := t.ran
+	if !t.first {
+		ran = t.target
+	}
+	r.settled.push(model.Settled{Decision: t.decision, Ran: ran, CachedTokens: t.cached, TTFTMs: t.ttft, Outcome: o})
+}
+
+// Done frees the booking of request id, whatever way it ended. A second Done,
+// or one for a request that is not open, is counted (Strays) and does nothing.
+func (r *Router) Done(id int64, o model.Outcome) {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	b := r.book.Get(id)
+	if b == nil {
+		r.book.Release(id)
+		if r.book.Strays() == 1 {
+			r.event("warn", "router", fmt.Sprintf("request %d ended but is not open: ended twice, or never sent; later ones are only counted", id), 0)
+		}
+		return
+	}
+	if o == "" {
+		o = model.OutcomeOK
+	}
+	t := &b.Value
+	r.settle(t, o)
+	c := t.conv
+	r.book.Release(id)
+	r.stamp++
+	if c != nil {
+		c.data.Open--
+		r.convs.touch(c, &r.stamp)
+		r.convs.loosen(c)
+	}
+}
+
+// Strays counts ends of requests that were not open.
+func (r *Router) Strays() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.book.Strays()
+}
+
+// Report takes an engine's figures for the screen; no decision reads them.
+// waiting requests are at the worker without a rank, held counts steps in a
+// row that the balance gate held prefill back. What names a worker or rank
+// that is not there is left out.
+func (r *Router) Report(name string, waiting, held int, states []model.RankState, loads []model.RankLoad) {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	at, ok := r.byID[name]
+	if !ok {
+		return
+	}
+	r.stamp++
+	w := r.workers[at]
+	w.reported, w.waiting, w.held = true, max(0, waiting), max(0, held)
+	for i := range states {
+		if k := states[i].Rank; k >= 0 && k < len(w.ranks) {
+			l := &w.ranks[k].load
+			l.ReportedAt = r.now
+			l.Active, l.Tokens = states[i].NumActiveRequests, states[i].NumActiveTokens
+		}
+	}
+	for i := range loads {
+		if k := loads[i].Rank; k >= 0 && k < len(w.ranks) {
+			l := &w.ranks[k].load
+			l.ReportedAt = r.now
+			l.Queued, l.PendingTokens = loads[i].Queued, loads[i].PendingTokens
+			l.KVUsedBlocks, l.KVTotalBlocks = loads[i].KVUsedBlocks, loads[i].KVTotalBlocks
+		}
+	}
+}
+
+// SetSource says where the traffic comes from, for the screen.
+func (r *Router) SetSource(s model.Source) {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	r.source = s
+}
+
+// Gate returns what the balance gate of an engine needs, as the settings stand:
+// the attention_dp_config and the two low-occupancy knobs (requests, steps).
+func (r *Router) Gate(string) (cfg model.AttentionDpConfig, minGen, lowOcc int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.settings
+	return s.AttentionDpConfig, s.MinGenerationRequests, s.LowOccupancyTimeoutIters
+}
+
+// Decisions returns the recorded decisions with ids from from up, oldest
+// first, the newest most of them at most.
+func (r *Router) Decisions(from uint64, most int) []*model.Decision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	items, _ := r.decisions.since(max(from, 1)-1, most)
+	return items
+}

@@ -1,0 +1,293 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"adpdeck/router/adp"
+	"adpdeck/router/load"
+	"adpdeck/router/model"
+	"adpdeck/router/pin"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+)
+
+// Clock is the time that the router lives in: the wall's, or a simulation's.
+// It is read before the router's lock is taken. Where two calls read it out of
+// order the router keeps the later time.
+type Clock interface{ Now() time.Time }
+
+// Config is what a router is made from.
+type Config struct {
+	Clock    Clock
+	Workers  []model.WorkerSpec
+	Settings model.Settings
+	// Record keeps a decision record of each routed request, for a screen.
+	Record bool
+	// MaxConvs bounds the tracked conversations; 0 means model.MaxConvs.
+	MaxConvs int
+	// Wall times decisions (Decision.TookNs); nil leaves them untimed.
+	Wall func() time.Time
+}
+
+// Router is the live router. All its methods may be called from any goroutine.
+type Router struct {
+	clock  Clock
+	wall   func() time.Time
+	record bool
+	fields []model.Field
+
+	mu       sync.Mutex // guards everything below
+	start    time.Time
+	now      time.Time
+	stamp    uint64 // counts changes; objects carry the stamp of their last
+	workers  []*worker
+	byID     map[string]int
+	settings *model.Settings // published: replaced, never written
+	initial  model.Settings
+	version  uint64
+	source   model.Source
+
+	book   *load.Book[turn]
+	binds  *pin.Table
+	ops    *pin.Operators
+	convs  *tracker
+	loads  []workerLoad // scratch of the cluster tier
+	cursor int          // of the cluster tier
+	steps  uint64       // calls of Step
+
+	history  history
+	answers  *simplelru.LRU[string, model.Reply]
+	answered int // items kept in answers
+	drops    []pin.Entry
+
+	decisions ring[*model.Decision]
+	settled   ring[model.Settled]
+	totals    model.Totals // the counters; windows are summed when published
+	routed    uint64       // decision ids given
+	submitted uint64
+	arrivals  window
+	hits      window
+	ttft      ttfts
+	subs      []*Subscription
+}
+
+// worker is one worker with its engine-tier router.
+type worker struct {
+	spec     model.WorkerSpec
+	index    int
+	engine   *adp.Router
+	ranks    []rankState
+	eligible int
+	weights  []float64 // by rank, nil when all are 1
+	closed   []bool    // by rank, nil when none is
+
+	reported bool
+	waiting  int
+	held     int
+	softCap  int
+
+	batch   batch
+	request adp.Batch
+	result  adp.Result
+}
+
+// rankState is what the router knows of one rank.
+type rankState struct {
+	drain    bool
+	weight   float64
+	load     model.Rank // the engine's figures and the counters, published from here
+	hits     window
+	pins     int
+	operator int
+}
+
+// New returns a router over the workers of cfg. It refuses a cluster without
+// workers, a worker without an id or ranks, ids given twice, and settings that
+// leave a worker without an eligible rank or name a rank that is not there.
+func New(cfg Config) (*Router, error) {
+	if cfg.Clock == nil {
+		return nil, errors.New("router: no clock: Config.Clock must be set")
+	}
+	if len(cfg.Workers) == 0 {
+		return nil, errors.New("router: no workers: name at least one")
+	}
+	if cfg.MaxConvs <= 0 {
+		cfg.MaxConvs = model.MaxConvs
+	}
+	if cfg.Settings.RouterMode == "" {
+		cfg.Settings.RouterMode = model.ModeRoundRobin
+	}
+	cfg.Settings.Weights = slices.Clone(cfg.Settings.Weights)
+	settings := cfg.Settings
+	r := &Router{
+		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(),
+		byID: map[string]int{}, settings: &settings, initial: cfg.Settings, version: 1,
+		convs:    newTracker(cfg.MaxConvs),
+		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10),
+		decisions: newRing[*model.Decision](model.MaxDecisions), settled: newRing[model.Settled](2 * model.MaxDecisions),
+	}
+	r.start = cfg.Clock.Now()
+	r.now, r.stamp = r.start, 1
+	r.binds = pin.NewTable(settings.AttentionDpConfig.KVCacheRoutingMaxSessions, r.bindingChanged)
+	r.ops = pin.NewOperators(r.operatorChanged)
+	var err error
+	if r.answers, err = simplelru.NewLRU[string, model.Reply](maxAnswers, r.forgetAnswer); err != nil {
+		return nil, err
+	}
+	if err := r.addWorkers(cfg.Workers); err != nil {
+		return nil, err
+	}
+	if err := r.checkSettings(); err != nil {
+		return nil, err
+	}
+	r.history = newHistory(model.Revision{Version: 1, At: r.start, Actor: "router", Verb: "start", What: "started"})
+	return r, nil
+}
+
+func (r *Router) addWorkers(specs []model.WorkerSpec) error {
+	counts := make([]int, len(specs))
+	for i, spec := range specs {
+		if spec.ID == "" || spec.Ranks < 1 {
+			return fmt.Errorf("router: worker %d (%q) has %d ranks: it needs an id and at least one rank", i, spec.ID, spec.Ranks)
+		}
+		if _, ok := r.byID[spec.ID]; ok {
+			return fmt.Errorf("router: worker %q is named twice", spec.ID)
+		}
+		r.byID[spec.ID] = i
+		counts[i] = spec.Ranks
+		w := &worker{spec: spec, index: i, ranks: make([]rankState, spec.Ranks)}
+		w.engine = adp.New(spec.Ranks, r.settings.AttentionDpConfig, r.binds.View(spec.ID), adp.Options{Record: r.record})
+		for k := range w.ranks {
+			s := &w.ranks[k]
+			s.hits = newWindow(5*time.Second, 12)
+			s.load = model.Rank{
+				Target:    model.Target{Worker: spec.ID, Rank: k},
+				MaxActive: spec.MaxNumActiveRequests,
+				Hit:       model.Unknown(), Reachable: model.Unknown(),
+			}
+		}
+		r.workers = append(r.workers, w)
+	}
+	r.book = load.New[turn](counts)
+	r.loads = make([]workerLoad, len(specs))
+	return nil
+}
+
+func (r *Router) checkSettings() error {
+	for _, w := range r.settings.Weights {
+		if err := r.checkTarget(w.Target); err != nil || w.Target.Rank == model.NoRank {
+			return fmt.Errorf("router: weight of %s: %w", w.Target, errors.Join(err, ErrNoRank))
+		}
+	}
+	if ref := r.settings.Check(); ref != nil {
+		return fmt.Errorf("router: settings: %w", ref)
+	}
+	r.reconfigure()
+	for _, w := range r.workers {
+		if w.eligible == 0 {
+			return fmt.Errorf("router: worker %s: %w", w.spec.ID, ErrNoEligible)
+		}
+	}
+	return nil
+}
+
+// reconfigure brings what is derived from settings and availabilities up to
+// date; it acts on the next batch and keeps bindings, cursors and warm-up.
+func (r *Router) reconfigure() {
+	for _, w := range r.workers {
+		w.engine.Configure(r.settings.AttentionDpConfig)
+		w.eligible, w.weights, w.closed = 0, nil, nil
+		for k := range w.ranks {
+			s := &w.ranks[k]
+			s.weight = r.settings.WeightOf(s.load.Target)
+			if s.weight != model.DefaultWeight && w.weights == nil {
+				w.weights = slices.Repeat([]float64{model.DefaultWeight}, len(w.ranks))
+			}
+			if w.weights != nil {
+				w.weights[k] = s.weight
+			}
+			if s.drain && w.closed == nil {
+				w.closed = make([]bool, len(w.ranks))
+			}
+			if s.drain {
+				w.closed[k] = true
+			}
+			if s.eligible() {
+				w.eligible++
+			}
+		}
+	}
+}
+
+func (s *rankState) eligible() bool { return !s.drain && s.weight > 0 }
+
+func (r *Router) policy() model.Policy { return r.settings.AttentionDpConfig.Policy() }
+
+// lock takes the lock at a time read before, and returns the router's time.
+func (r *Router) lock(now time.Time) time.Time {
+	r.mu.Lock()
+	if now.After(r.now) {
+		r.now = now
+	}
+	return r.now
+}
+
+// elapsed is the router's time since its start.
+func (r *Router) elapsed() time.Duration { return r.now.Sub(r.start) }
+
+// unlock wakes the subscribers, without waiting for any, and frees the lock.
+func (r *Router) unlock() {
+	for _, s := range r.subs {
+		select {
+		case s.c <- struct{}{}:
+		default:
+		}
+	}
+	r.mu.Unlock()
+}
+
+func (r *Router) rank(t model.Target) *rankState {
+	w, ok := r.byID[t.Worker]
+	if !ok || t.Rank < 0 || t.Rank >= len(r.workers[w].ranks) {
+		return nil
+	}
+	return &r.workers[w].ranks[t.Rank]
+}
+
+// bindingChanged keeps the counts of pins and marks the conversation.
+func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
+	if s := r.rank(before.Target); s != nil && before.Source != model.PinNone {
+		s.pins--
+	}
+	if s := r.rank(after.Target); s != nil && after.Source != model.PinNone {
+		s.pins++
+	}
+	if c := r.convs.byKey[key]; c != nil {
+		r.convs.touch(c, &r.stamp)
+	}
+}
+
+// operatorChanged does the same for operator pins, and keeps a pinned
+// conversation from being dropped.
+func (r *Router) operatorChanged(key model.ConvKey, before, after pin.Pin) {
+	if s := r.rank(before.Target); s != nil && before.Note != nil {
+		s.operator--
+	}
+	if s := r.rank(after.Target); s != nil && after.Note != nil {
+		s.operator++
+	}
+	c := r.convs.byKey[key]
+	if c == nil && after.Note != nil {
+		c = r.convs.ensure(key, r.now, &r.stamp)
+	}
+	if c == nil {
+		return
+	}
+	c.pinned = after.Note != nil
+	r.convs.touch(c, &r.stamp)
+	r.convs.loosen(c)
+}

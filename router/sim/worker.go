@@ -1,0 +1,199 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"adpdeck/router/adp"
+	"adpdeck/router/model"
+)
+
+// worker is one engine: ranks in lockstep behind one waiting queue.
+type worker struct {
+	id    string
+	ranks []*rank
+	queue adp.Queue[*request]
+	gate  adp.Gate
+	held  int   // steps in a row that the gate held prefill back
+	endAt int64 // end of the present step, never when none runs
+	retry int64 // when to ask the router again with nothing active, or never
+
+	// Scratch of a step, reused.
+	in      model.StepInput
+	out     model.StepOutput
+	counts  []int
+	gateIn  []adp.GateRank
+	batch   []adp.Item[*request]
+	back    []adp.Item[*request]
+	matches []int32
+	loads   []model.RankLoad
+}
+
+func newWorker(id string, c *Config) *worker {
+	w := &worker{id: id, endAt: never, retry: never, counts: make([]int, c.Ranks), gateIn: make([]adp.GateRank, c.Ranks)}
+	for range c.Ranks {
+		w.ranks = append(w.ranks, newRank(c.Blocks))
+	}
+	w.in.States = make([]model.RankState, c.Ranks)
+	w.in.HardCap = c.HardCap
+	w.loads = make([]model.RankLoad, c.Ranks)
+	return w
+}
+
+// gather collects the states of all ranks and returns how many requests are
+// active.
+func (w *worker) gather(kvAware bool) int {
+	active := 0
+	for i, k := range w.ranks {
+		w.in.States[i] = k.state(i, kvAware)
+		w.counts[i] = w.in.States[i].NumActiveRequests
+		active += w.counts[i]
+	}
+	return active
+}
+
+// begin starts a step at now if there is anything to do.
+func (s *Sim) begin(w *worker, now int64) error {
+	cfg, minGen, lowOcc := s.router.Gate(w.id)
+	w.retry = never
+	kvAware := cfg.Policy() == model.PolicyKVAware
+	active := w.gather(kvAware)
+	if w.queue.Len() > 0 {
+		placed, err := s.placeBatch(w, active, kvAware)
+		if err != nil {
+			return err
+		}
+		active += placed
+	}
+	if active == 0 {
+		if w.queue.Len() > 0 { // the router takes nothing now: ask again
+			w.retry = now + int64(retryEvery)
+		}
+		return nil
+	}
+	release := true
+	if cfg.EnableBalance {
+		release = w.askGate(adp.GateConfig{
+			TimeoutIters: cfg.TimeoutIters, BatchingWaitIters: cfg.BatchingWaitIters, MaxBatchSize: w.in.HardCap,
+			MinGenerationRequests: minGen, LowOccupancyTimeoutIters: lowOcc,
+		})
+	}
+	if w.held++; release {
+		w.held = 0
+	}
+	slowest := time.Duration(0)
+	for _, k := range w.ranks {
+		for {
+			r, impossible := k.reject()
+			if !impossible {
+				break
+			}
+			s.fail(r)
+		}
+		k.plan(&s.cfg.Timing, s.cfg.ChunkTokens, s.cfg.BlockTokens, release, s.onBegin)
+		slowest = max(slowest, k.work)
+	}
+	if slowest == 0 { // every active request was impossible: go on with the queue
+		w.retry = now + 1
+		return nil
+	}
+	w.endAt = now + int64(slowest)
+	s.steps++
+	s.stepTime += slowest * time.Duration(len(w.ranks))
+	for _, k := range w.ranks {
+		s.waitTime += slowest - k.work
+	}
+	return nil
+}
+
+// placeBatch admits waiting requests, has the router place them, and hands
+// them to their ranks; those without room go back to the head of the queue.
+func (s *Sim) placeBatch(w *worker, active int, kvAware bool) (placed int, err error) {
+	batch := w.queue.Admit(len(w.ranks)*w.in.HardCap-active, w.counts, w.in.HardCap)
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	w.batch = append(w.batch[:0], batch...)
+	w.probe(kvAware, s.cfg.BlockTokens)
+	if err := s.router.Step(w.id, &w.in, &w.out); err != nil {
+		return 0, fmt.Errorf("step of %s: %w", w.id, err)
+	}
+	if len(w.out.Ranks) != len(w.batch) {
+		return 0, fmt.Errorf("step of %s: the router answered %d of %d requests", w.id, len(w.out.Ranks), len(w.batch))
+	}
+	for i, order := range w.out.Order {
+		for _, at := range order {
+			if uint(at) >= uint(len(w.batch)) || int(w.out.Ranks[at]) != i || i >= len(w.ranks) {
+				return 0, fmt.Errorf("step of %s: the router's order of rank %d contradicts its ranks", w.id, i)
+			}
+			r := w.batch[at].Payload
+			r.target = model.Target{Worker: w.id, Rank: i}
+			w.ranks[i].place(r)
+			s.onPlaced(r)
+			placed++
+		}
+	}
+	w.back = w.back[:0]
+	for i, it := range w.batch {
+		if w.out.Ranks[i] < 0 {
+			w.back = append(w.back, it)
+		}
+	}
+	if placed+len(w.back) != len(w.batch) {
+		return 0, fmt.Errorf("step of %s: the router placed %d requests and left %d of %d", w.id, placed, len(w.back), len(w.batch))
+	}
+	w.queue.PushFront(w.back)
+	clear(w.batch)
+	clear(w.back)
+	return placed, nil
+}
+
+// probe writes the step's requests, with the prefix that each rank holds when
+// the policy asks for it.
+func (w *worker) probe(kvAware bool, blockTokens int) {
+	n := len(w.ranks)
+	w.in.Requests = w.in.Requests[:0]
+	if need := n * len(w.batch); kvAware && cap(w.matches) < need {
+		w.matches = make([]int32, need)
+	}
+	for i, it := range w.batch {
+		req := model.StepRequest{ID: it.ID}
+		if kvAware {
+			req.Matches = w.matches[i*n : (i+1)*n : (i+1)*n]
+			for j, k := range w.ranks {
+				req.Matches[j] = int32(k.cache.match(it.Payload.probe) * blockTokens)
+			}
+		}
+		w.in.Requests = append(w.in.Requests, req)
+	}
+}
+
+// askGate asks the balance gate whether prefill may run in this step.
+func (w *worker) askGate(cfg adp.GateConfig) (release bool) {
+	for i, k := range w.ranks {
+		n := len(k.decode)
+		w.gateIn[i] = adp.GateRank{Ctx: k.canPrefill(), Gen: n, RealGen: n}
+	}
+	w.gate.Configure(cfg)
+	return w.gate.Step(w.gateIn)
+}
+
+// end closes the present step.
+func (s *Sim) end(w *worker) {
+	w.endAt = never
+	for _, k := range w.ranks {
+		k.finish(s.onFirst, s.onDone)
+	}
+}
+
+// Feed reports every worker's ranks to the router, for the screen.
+func (s *Sim) Feed() {
+	cfg, _, _ := s.router.Gate(s.workers[0].id)
+	for _, w := range s.workers {
+		w.gather(cfg.Policy() == model.PolicyKVAware)
+		for i, k := range w.ranks {
+			w.loads[i] = k.load(i)
+		}
+		s.router.Report(w.id, w.queue.Len(), w.held, w.in.States, w.loads)
+	}
+}

@@ -1,0 +1,84 @@
+package router
+
+import (
+	"fmt"
+
+	"adpdeck/router/model"
+)
+
+// planUndo plans a new version that restores exactly what a version changed.
+// It refuses when a later version in effect changed one of the same objects.
+// An undo is a version like any other: naming it takes it back, which is the
+// redo. Without a version the newest one in effect that is no undo itself is
+// taken, so that two undos in a row take back two changes.
+func (r *Router) planUndo(cmd *model.Command) plan {
+	version := cmd.Undo
+	if version == 0 {
+		version = r.newestToUndo()
+	}
+	rev, rec := r.history.revision(version), r.history.record(version)
+	switch {
+	case cmd.Undo == 0 && version == 0:
+		return refuse(model.RefusedUndo, "change something first", "undo: nothing to take back")
+	case version > r.version:
+		return refuse(model.RefusedUndo, "name a version from the history", "undo v%d: there is no such version yet", version)
+	case rev == nil || rec == nil:
+		return refuse(model.RefusedUndo, "set it back by hand", "undo v%d: it is too old or nothing that can be taken back", version)
+	case rev.UndoneBy != 0:
+		return refuse(model.RefusedUndo, fmt.Sprintf("undo v%d to have it again", rev.UndoneBy),
+			"undo v%d: v%d took it back already", version, rev.UndoneBy)
+	}
+	if later := r.history.blocker(rec); later != 0 {
+		return refuse(model.RefusedUndo, fmt.Sprintf("undo v%d first, or set it by hand", later),
+			"undo v%d: v%d changed the same since", version, later)
+	}
+	p := plan{undoes: version, dropped: rec.dropped, what: fmt.Sprintf("undo v%d (%s)", version, rev.What)}
+	for i := len(rec.changes) - 1; i >= 0; i-- {
+		p.changes = append(p.changes, change{object: rec.changes[i].object, after: rec.changes[i].before})
+	}
+	p.refusal = r.checkUndo(version, p.changes)
+	return p
+}
+
+func (r *Router) newestToUndo() uint64 {
+	for i := len(r.history.undo) - 1; i >= 0; i-- {
+		rev := r.history.revision(r.history.undo[i].version)
+		if rev != nil && rev.UndoneBy == 0 && rev.Undoes == 0 {
+			return rev.Version
+		}
+	}
+	return 0
+}
+
+// checkUndo refuses an undo whose outcome no command could have reached.
+func (r *Router) checkUndo(version uint64, changes []change) *model.Refusal {
+	next := *r.settings
+	drains := map[object]bool{}
+	pins := r.ops.Len()
+	for i := range changes {
+		c := &changes[i]
+		switch c.object.kind {
+		case fieldObject:
+			copyField(&next, c.after.settings, c.object.field)
+		case weightObject:
+			next.Weights = withWeight(next.Weights, c.object.target, c.after.weight)
+		case availObject:
+			drains[c.object] = c.after.drain
+		case pinObject:
+			if _, had := r.ops.Get(c.object.conv); had {
+				pins--
+			}
+			if c.after.pin.Note != nil {
+				pins++
+			}
+		}
+	}
+	what := fmt.Sprintf("undo v%d", version)
+	if pins > model.MaxOperatorPins {
+		return refusal(model.RefusedFull, "unpin some first", "%s: all %d operator pins are in use", what, model.MaxOperatorPins)
+	}
+	if ref := next.Check(); ref != nil {
+		return refusal(ref.Code, ref.Next, "%s: %s", what, ref.Message)
+	}
+	return r.checkEligible(what, &next, drains)
+}
