@@ -11,8 +11,12 @@ import (
 	"adpdeck/router/model"
 )
 
-// MaxBytes is the largest file that is read.
-const MaxBytes = 1 << 20
+// Bounds of what is read. The second one keeps the YAML parser, whose time
+// grows with the square of the nesting, quick on hostile text.
+const (
+	MaxBytes   = 256 << 10
+	MaxNesting = 4096 // brackets, braces and list dashes in all
+)
 
 // The document's own keys.
 const (

@@ -33,6 +33,9 @@ func parse(name string, text []byte) (*Document, error) {
 	if !utf8.Valid(text) {
 		return nil, &Error{name, 1, 1, "the file is not UTF-8"}
 	}
+	if n := bytes.Count(text, []byte("[")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("- ")); n > MaxNesting {
+		return nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
+	}
 	d := &Document{name: name, text: bytes.Clone(text), enabled: true}
 	d.values = model.Settings{RouterMode: model.ModeRoundRobin, AttentionDpConfig: model.DefaultAttentionDpConfig()}
 	body := bytes.TrimPrefix(d.text, []byte(byteOrderMark))

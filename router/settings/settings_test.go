@@ -136,8 +136,11 @@ func TestErrorsNamePlaceAndWhatIsAllowed(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Parse("big", make([]byte, MaxBytes+1)); err == nil {
-		t.Error("a file over the limit was read")
+	for _, text := range []string{strings.Repeat("\n", MaxBytes+1), strings.Repeat("[", MaxBytes), strings.Repeat("- ", MaxBytes/2)} {
+		var e *Error
+		if _, err := Parse("big", []byte(text)); !errors.As(err, &e) || !strings.Contains(e.Message, "at most") {
+			t.Errorf("a file over the limits gave %v", err)
+		}
 	}
 }
 
