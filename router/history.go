@@ -87,6 +87,18 @@ func (h *history) add(rev model.Revision, u undoRecord, stamp uint64) {
 	}
 }
 
+// redone notes that the newest version did again what version did: taking that
+// back means from now on to take back what was done last.
+func (h *history) redone(version uint64) {
+	rec, last := h.record(version), &h.undo[len(h.undo)-1]
+	if rec == nil {
+		return
+	}
+	h.undoSize -= rec.size()
+	rec.changes, rec.dropped = last.changes, last.dropped
+	h.undoSize += rec.size()
+}
+
 // newest is the newest revision.
 func (h *history) newest() model.Revision { return h.revisions[len(h.revisions)-1].Revision }
 
