@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"adpdeck/router/model"
@@ -135,17 +136,31 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 	r.version++
 	r.drops = nil
 	settings := false
+	own := map[model.ConvKey]bool{} // bindings that the command sets itself
 	for i := range p.changes {
-		r.swap(&p.changes[i])
+		c := &p.changes[i]
+		c.before = r.read(&c.object)
+		if c.object.kind == bindingObject {
+			own[c.object.conv] = true
+		}
+	}
+	for i := range p.changes {
+		r.write(&p.changes[i])
 		k := p.changes[i].object.kind
 		settings = settings || k == fieldObject || k == weightObject || k == availObject
 	}
 	if len(p.dropped) > 0 {
 		r.binds.Restore(p.dropped)
 	}
+	r.drops = slices.DeleteFunc(r.drops, func(e pin.Entry) bool { return own[e.Key] })
 	if settings {
 		r.reconfigure()
 	}
+	r.enter(cmd, p)
+}
+
+// enter writes what was done into the history.
+func (r *Router) enter(cmd *model.Command, p *plan) {
 	actor := cmd.Actor
 	if actor == "" {
 		actor = "operator"
@@ -160,20 +175,36 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 		undone.UndoneBy, undone.stamp = r.version, r.stamp
 		if again := r.history.revision(undone.Undoes); undone.Undoes != 0 && again != nil {
 			again.UndoneBy, again.stamp = 0, r.stamp
+			r.history.redone(again.Version)
 		}
 	}
 	r.event("info", actor, p.what, r.version)
 }
 
-// swap gives one object its new value and keeps the old one for undo.
-func (r *Router) swap(c *change) {
+// read returns the value of an object as it stands.
+func (r *Router) read(o *object) (v value) {
+	switch o.kind {
+	case fieldObject:
+		v.settings = r.settings
+	case weightObject:
+		v.weight = r.settings.WeightOf(o.target)
+	case availObject:
+		v.drain = r.rank(o.target).drain
+	case pinObject:
+		v.pin, _ = r.ops.Get(o.conv)
+	case bindingObject:
+		v.binding, _ = r.binds.Get(o.conv)
+	}
+	return v
+}
+
+// write gives an object its new value and keeps what bindings that pushed out.
+func (r *Router) write(c *change) {
 	o := &c.object
 	switch o.kind {
 	case fieldObject, weightObject:
-		c.before.settings = r.settings
 		next := *r.settings
 		if o.kind == weightObject {
-			c.before.weight = next.WeightOf(o.target)
 			next.Weights = withWeight(next.Weights, o.target, c.after.weight)
 		} else {
 			copyField(&next, c.after.settings, o.field)
@@ -183,14 +214,11 @@ func (r *Router) swap(c *change) {
 			r.drops = append(r.drops, r.binds.Resize(next.AttentionDpConfig.KVCacheRoutingMaxSessions)...)
 		}
 	case availObject:
-		s := r.rank(o.target)
-		c.before.drain, s.drain = s.drain, c.after.drain
+		r.rank(o.target).drain = c.after.drain
 	case pinObject:
-		c.before.pin, _ = r.ops.Get(o.conv)
 		// The plan has made sure that there is room.
 		_ = r.ops.Set(o.conv, c.after.pin)
 	case bindingObject:
-		c.before.binding, _ = r.binds.Get(o.conv)
 		r.drops = append(r.drops, r.binds.Set(o.conv, c.after.binding)...)
 	}
 }

@@ -54,6 +54,20 @@ type undoRecord struct {
 
 func (u *undoRecord) size() int { return len(u.changes) + len(u.dropped) + 1 }
 
+// objects yields all that the version changed, dropped bindings included.
+func (u *undoRecord) objects(yield func(object) bool) {
+	for i := range u.changes {
+		if !yield(u.changes[i].object) {
+			return
+		}
+	}
+	for i := range u.dropped {
+		if !yield(object{kind: bindingObject, conv: u.dropped[i].Key}) {
+			return
+		}
+	}
+}
+
 // revision is a published revision with the stamp of its last change.
 type revision struct {
 	model.Revision
@@ -87,6 +101,18 @@ func (h *history) add(rev model.Revision, u undoRecord, stamp uint64) {
 	}
 }
 
+// redone notes that the newest version did again what version did: taking that
+// back means from now on to take back what was done last.
+func (h *history) redone(version uint64) {
+	rec, last := h.record(version), &h.undo[len(h.undo)-1]
+	if rec == nil {
+		return
+	}
+	h.undoSize -= rec.size()
+	rec.changes, rec.dropped = last.changes, last.dropped
+	h.undoSize += rec.size()
+}
+
 // newest is the newest revision.
 func (h *history) newest() model.Revision { return h.revisions[len(h.revisions)-1].Revision }
 
@@ -112,9 +138,9 @@ func (h *history) record(version uint64) *undoRecord {
 // that u changed too, 0 when there is none. A version that was undone and the
 // one that undid it cancel out, if both came after u.
 func (h *history) blocker(u *undoRecord) uint64 {
-	mine := make(map[object]bool, len(u.changes))
-	for i := range u.changes {
-		mine[u.changes[i].object] = true
+	mine := make(map[object]bool, u.size())
+	for o := range u.objects {
+		mine[o] = true
 	}
 	for i := len(h.undo) - 1; i >= 0 && h.undo[i].version > u.version; i-- {
 		later := &h.undo[i]
@@ -122,8 +148,8 @@ func (h *history) blocker(u *undoRecord) uint64 {
 		if rev == nil || rev.UndoneBy != 0 || rev.Undoes > u.version {
 			continue
 		}
-		for k := range later.changes {
-			if mine[later.changes[k].object] {
+		for o := range later.objects {
+			if mine[o] {
 				return later.version
 			}
 		}

@@ -260,4 +260,3 @@ func (l *vectorLine) compare(r *Router, s *vectorStep, out *model.StepOutput) er
 	}
 	return nil
 }
-

@@ -168,12 +168,16 @@ func (f *Field) assign(s *Settings, target Target, text string) bool {
 	}
 	x += 0 // no negative zero
 	if f.Name == FieldWeight {
-		s.Weights = withWeight(s.Weights, target, x)
+		s.SetWeight(target, x)
 	} else {
 		*floatField(c, f.Name) = x
 	}
 	return true
 }
+
+// SetWeight gives target the weight w. The list is replaced, never written in
+// place; a weight of DefaultWeight takes the target off it.
+func (s *Settings) SetWeight(target Target, w float64) { s.Weights = withWeight(s.Weights, target, w) }
 
 // withWeight returns a new, ordered list in which t has weight w.
 func withWeight(ws []Weight, t Target, w float64) []Weight {

@@ -94,7 +94,7 @@ func DefaultConfig() Config {
 // be watched through twenty turns, and enough of it to keep the ranks busy.
 func DefaultTraffic() trace.GeneratorConfig {
 	g := trace.DefaultGenerator()
-	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 10, .08, .06, 20
+	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 9, .08, .06, 20
 	g.PromptScale, g.Warm = .6, 15*time.Minute
 	g.Tenants = []trace.Tenant{
 		{Name: "lumen-chat", SystemTokens: 1536, Share: 36},

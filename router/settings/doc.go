@@ -1,0 +1,24 @@
+// Package settings reads and writes the settings file: YAML with
+// TensorRT-LLM's enable_attention_dp and attention_dp_config under their own
+// names, and adpdeck's router_mode, min_generation_requests,
+// low_occupancy_timeout_iters and weights beside them.
+//
+//	enable_attention_dp: true
+//	attention_dp_config:
+//	  enable_kv_cache_aware_routing: true
+//	  kv_cache_routing_load_balance_weight: 2.0
+//	router_mode: round_robin
+//	weights:
+//	  w0/3: 0.8
+//
+// Reading is strict, with upstream's rules: an unknown key, an unknown
+// placement, a value of the wrong type and (with enable_balance on) a negative
+// iteration count are errors that name file, line, column and what is allowed.
+// Upstream's lax conversions are taken too: "50" and 50.0 are whole numbers,
+// "yes", "on" and 1 are true. Numbers have no bounds, as upstream; a set
+// command is checked by package model. Anchors, aliases, tags, merge keys and
+// several documents in one file are not taken.
+//
+// A Document keeps its text. What was read is written back byte for byte, and
+// a changed value replaces its own scalar: comments, order and spacing stay.
+package settings
