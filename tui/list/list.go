@@ -312,16 +312,17 @@ func (l *List[K, T]) move(n int) {
 	l.cursor, l.hasCursor = l.cfg.Key(l.rows[l.line]), true
 }
 
-// Back closes one level, filter text, then filter, then marks, and reports
-// whether there was one.
+// Back closes one level (text being typed, then the filter, then the marks)
+// and reports whether there was one.
 func (l *List[K, T]) Back() bool {
 	switch {
 	case l.typing:
 		l.stopTyping(false)
+	case !l.filter.Empty():
+		l.filter = Filter{}
+		l.arrange()
 	case len(l.marks) > 0:
 		l.ClearMarks()
-	case !l.filter.Empty():
-		l.SetFilter("")
 	default:
 		return false
 	}
