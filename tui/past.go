@@ -51,14 +51,6 @@ func (p *past) add(m *moment) {
 	p.ring = append(p.ring, m)
 }
 
-// newest returns the moment taken last, nil when there is none.
-func (p *past) newest() *moment {
-	if len(p.ring) == 0 {
-		return nil
-	}
-	return p.ring[len(p.ring)-1]
-}
-
 // step moves the frozen moment by d and reports whether it moved: to the last
 // one kept that is not later than wanted, or the oldest.
 func (p *past) step(d time.Duration) bool {
