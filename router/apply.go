@@ -23,7 +23,6 @@ type plan struct {
 	items   []model.ItemResult
 	what    string
 	undoes  uint64
-	dropped []pin.Entry // bindings to put back at the old end (undo)
 	refusal *model.Refusal
 }
 
@@ -131,12 +130,12 @@ func (r *Router) plan(cmd *model.Command) plan {
 		"%q: no such verb", cmd.Verb)
 }
 
-// commit carries out a plan under a new version.
+// commit carries out a plan under a new version. Bindings that it pushes out of
+// the table are changes like those that it names.
 func (r *Router) commit(cmd *model.Command, p *plan) {
 	r.version++
 	r.drops = nil
-	settings := false
-	own := map[model.ConvKey]bool{} // bindings that the command sets itself
+	own := map[model.ConvKey]bool{} // bindings that the plan names
 	for i := range p.changes {
 		c := &p.changes[i]
 		c.before = r.read(&c.object)
@@ -144,19 +143,49 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 			own[c.object.conv] = true
 		}
 	}
-	for i := range p.changes {
-		r.write(&p.changes[i])
-		k := p.changes[i].object.kind
-		settings = settings || k == fieldObject || k == weightObject || k == availObject
+	settings := r.writeAll(p.changes)
+	for _, e := range r.drops {
+		if !own[e.Key] {
+			o := object{kind: bindingObject, conv: e.Key}
+			p.changes = append(p.changes, change{object: o, before: value{binding: e.Binding}, old: true})
+		}
 	}
-	if len(p.dropped) > 0 {
-		r.binds.Restore(p.dropped)
-	}
-	r.drops = slices.DeleteFunc(r.drops, func(e pin.Entry) bool { return own[e.Key] })
+	r.drops = nil
 	if settings {
 		r.reconfigure()
 	}
 	r.enter(cmd, p)
+}
+
+// writeAll gives every object its new value and reports whether settings or
+// availabilities are among them. Bindings go first that are to go, so that
+// room is there for those that come; the bound of the table may change between.
+func (r *Router) writeAll(changes []change) (settings bool) {
+	for i := range changes {
+		if c := &changes[i]; c.object.kind == bindingObject && c.after.binding.Source == model.PinNone {
+			r.binds.Remove(c.object.conv)
+		}
+	}
+	var back []pin.Entry
+	for i := range changes {
+		c := &changes[i]
+		switch c.object.kind {
+		case bindingObject:
+			if c.after.binding.Source == model.PinNone {
+				continue
+			}
+			if c.old {
+				back = append(back, pin.Entry{Key: c.object.conv, Binding: c.after.binding})
+				continue
+			}
+		case fieldObject, weightObject, availObject:
+			settings = true
+		}
+		r.write(c)
+	}
+	slices.Reverse(back) // an undo goes through its changes backwards
+	r.binds.Restore(back)
+	return settings
 }
 
 // enter writes what was done into the history.
@@ -169,13 +198,11 @@ func (r *Router) enter(cmd *model.Command, p *plan) {
 	rev := model.Revision{
 		Version: r.version, At: r.now, Actor: actor, Verb: cmd.Verb, What: p.what, Reason: cmd.Reason, Undoes: p.undoes,
 	}
-	r.history.add(rev, undoRecord{version: r.version, changes: p.changes, dropped: r.drops}, r.stamp)
-	r.drops = nil
+	r.history.add(rev, undoRecord{version: r.version, changes: p.changes}, r.stamp)
 	if undone := r.history.revision(p.undoes); p.undoes != 0 && undone != nil {
 		undone.UndoneBy, undone.stamp = r.version, r.stamp
 		if again := r.history.revision(undone.Undoes); undone.Undoes != 0 && again != nil {
 			again.UndoneBy, again.stamp = 0, r.stamp
-			r.history.redone(again.Version)
 		}
 	}
 	r.event("info", actor, p.what, r.version)

@@ -40,33 +40,20 @@ type value struct {
 // change is one object as it is to be, and as it was.
 type change struct {
 	object object
+	// old marks a binding that the table's bound pushed out: it comes back as
+	// one of the oldest.
+	old    bool
 	before value
 	after  value
 }
 
-// undoRecord is what taking a version back needs. dropped are bindings that
-// the change pushed out of the table, oldest first.
+// undoRecord is what taking a version back needs.
 type undoRecord struct {
 	version uint64
 	changes []change
-	dropped []pin.Entry
 }
 
-func (u *undoRecord) size() int { return len(u.changes) + len(u.dropped) + 1 }
-
-// objects yields all that the version changed, dropped bindings included.
-func (u *undoRecord) objects(yield func(object) bool) {
-	for i := range u.changes {
-		if !yield(u.changes[i].object) {
-			return
-		}
-	}
-	for i := range u.dropped {
-		if !yield(object{kind: bindingObject, conv: u.dropped[i].Key}) {
-			return
-		}
-	}
-}
+func (u *undoRecord) size() int { return len(u.changes) + 1 }
 
 // revision is a published revision with the stamp of its last change.
 type revision struct {
@@ -101,18 +88,6 @@ func (h *history) add(rev model.Revision, u undoRecord, stamp uint64) {
 	}
 }
 
-// redone notes that the newest version did again what version did: taking that
-// back means from now on to take back what was done last.
-func (h *history) redone(version uint64) {
-	rec, last := h.record(version), &h.undo[len(h.undo)-1]
-	if rec == nil {
-		return
-	}
-	h.undoSize -= rec.size()
-	rec.changes, rec.dropped = last.changes, last.dropped
-	h.undoSize += rec.size()
-}
-
 // newest is the newest revision.
 func (h *history) newest() model.Revision { return h.revisions[len(h.revisions)-1].Revision }
 
@@ -139,8 +114,8 @@ func (h *history) record(version uint64) *undoRecord {
 // one that undid it cancel out, if both came after u.
 func (h *history) blocker(u *undoRecord) uint64 {
 	mine := make(map[object]bool, u.size())
-	for o := range u.objects {
-		mine[o] = true
+	for i := range u.changes {
+		mine[u.changes[i].object] = true
 	}
 	for i := len(h.undo) - 1; i >= 0 && h.undo[i].version > u.version; i-- {
 		later := &h.undo[i]
@@ -148,8 +123,8 @@ func (h *history) blocker(u *undoRecord) uint64 {
 		if rev == nil || rev.UndoneBy != 0 || rev.Undoes > u.version {
 			continue
 		}
-		for o := range later.objects {
-			if mine[o] {
+		for k := range later.changes {
+			if mine[later.changes[k].object] {
 				return later.version
 			}
 		}

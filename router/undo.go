@@ -32,9 +32,10 @@ func (r *Router) planUndo(cmd *model.Command) plan {
 		return refuse(model.RefusedUndo, fmt.Sprintf("undo v%d first, or set it by hand", later),
 			"undo v%d: v%d changed the same since", version, later)
 	}
-	p := plan{undoes: version, dropped: rec.dropped, what: fmt.Sprintf("undo v%d (%s)", version, rev.What)}
+	p := plan{undoes: version, what: fmt.Sprintf("undo v%d (%s)", version, rev.What)}
 	for i := len(rec.changes) - 1; i >= 0; i-- {
-		p.changes = append(p.changes, change{object: rec.changes[i].object, after: rec.changes[i].before})
+		c := &rec.changes[i]
+		p.changes = append(p.changes, change{object: c.object, after: c.before, old: c.old})
 	}
 	p.refusal = r.checkUndo(version, p.changes)
 	return p

@@ -3,6 +3,7 @@ package adp
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"adpdeck/router/model"
@@ -108,4 +109,60 @@ func warmConversations(r *Router, batches []*Batch, out *Result, fresh bool) {
 			_ = r.Route(b, out)
 		}
 	}
+}
+
+// BenchmarkFloor measures the least that each router could do per request at
+// tp 64 and batch 1024: store the answer and count it (all), look one key up in
+// a map (conversation), sort by length (default), read each rank's match and
+// load once (kv_aware).
+func BenchmarkFloor(b *testing.B) {
+	const tp, n = 64, 1024
+	batch := benchBatches(tp, n, 1)[0]
+	run := func(name string, do func()) {
+		b.Run(name, func(b *testing.B) {
+			for range b.N {
+				do()
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/req")
+		})
+	}
+	ranks, counts := make([]int32, n), make([]int, tp)
+	run("copy-counts", func() {
+		for k, s := range batch.States {
+			counts[k] = s.NumActiveRequests
+		}
+		for i := range ranks {
+			k := i % tp
+			ranks[i] = int32(k)
+			counts[k]++
+		}
+	})
+	keys := map[string]int{}
+	for i, q := range batch.Requests {
+		keys[q.Conv] = i
+	}
+	sum := 0
+	run("map-look-up", func() {
+		for i := range batch.Requests {
+			sum += keys[batch.Requests[i].Conv]
+		}
+	})
+	lengths := make([]int, n)
+	run("sort", func() {
+		for i := range lengths {
+			lengths[i] = batch.Requests[i].Tokens
+		}
+		slices.Sort(lengths)
+	})
+	loads := make([]float64, tp)
+	run("scan", func() {
+		for i := range batch.Requests {
+			best := 0.0
+			for k, m := range batch.Requests[i].Matches {
+				best = max(best, float64(m)-loads[k])
+			}
+			loads[i%tp] += best
+		}
+	})
+	_ = sum
 }

@@ -25,7 +25,7 @@ func (r *Router) routeDefault() error {
 		return nil
 	}
 	order := r.sorter.byLength(r.b.Requests, r.rest)
-	h := r.fillHeap()
+	h := r.fillHeap(len(order) > 1)
 	for at, o := range order {
 		if len(h) == 0 {
 			if r.opt.Parity {
@@ -129,12 +129,19 @@ func (r *Router) heapKey(k int) heapKey {
 	return heapKey{f.ordinal(f.tokens[k], k), f.ordinal(f.counts[k], k), int32(k)}
 }
 
-// fillHeap collects the ranks under their soft cap.
-func (r *Router) fillHeap() []heapKey {
+// fillHeap collects the ranks under their soft cap. For a single request the
+// lightest of them is enough.
+func (r *Router) fillHeap(all bool) []heapKey {
 	r.heap = r.heap[:0]
 	for k := range r.tp {
-		if r.fleet.under(k) {
-			r.heap = append(r.heap, r.heapKey(k))
+		if !r.fleet.under(k) {
+			continue
+		}
+		switch key := r.heapKey(k); {
+		case all || len(r.heap) == 0:
+			r.heap = append(r.heap, key)
+		case key.less(&r.heap[0]):
+			r.heap[0] = key
 		}
 	}
 	for i := len(r.heap)/2 - 1; i >= 0; i-- {

@@ -1,0 +1,166 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+)
+
+// KeyName returns a key as people write it: ⏎ for enter, ^d for ctrl+d.
+func KeyName(key string) string {
+	switch key {
+	case "enter":
+		return "⏎"
+	case " ":
+		return "space"
+	case "up":
+		return "↑"
+	case "down":
+		return "↓"
+	case "left":
+		return "←"
+	case "right":
+		return "→"
+	case "pgdown":
+		return "pgdn"
+	}
+	if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
+		return "^" + letter
+	}
+	return key
+}
+
+// Hint is one entry of the hints row.
+type Hint struct {
+	Key, Word string
+	Weight    int
+}
+
+// Hints returns what the hints row of a view offers now, in the table's order:
+// commands that are off are left out.
+func (t *Table) Hints(s *Situation) []Hint {
+	var out []Hint
+	for i := range t.Commands {
+		c := &t.Commands[i]
+		if c.Hint != "" && c.Applies(s.View) && c.Reason(s) == "" {
+			out = append(out, Hint{KeyName(c.Keys[0]), c.Hint, c.Weight})
+		}
+	}
+	return out
+}
+
+// Line is one line of the help overlay.
+type Line struct {
+	Group Group
+	Keys  []string
+	Help  string
+	// Off says why all its commands are off, with the first one's key.
+	Off string
+	// ID is the first command of the line.
+	ID ID
+}
+
+// Lines returns the help overlay's lines for a view. A search shows one line
+// per command that has the text in its key, name or help.
+func (t *Table) Lines(s *Situation, search string) []Line {
+	search = strings.ToLower(search)
+	led := map[ID]bool{}
+	for i := range t.Commands {
+		for _, id := range t.Commands[i].Leads {
+			led[id] = true
+		}
+	}
+	var out []Line
+	for i := range t.Commands {
+		c := &t.Commands[i]
+		if !c.Applies(s.View) || (search == "" && (led[c.ID] || len(c.Keys) == 0)) {
+			continue
+		}
+		if search != "" {
+			if c.matches(search) {
+				out = append(out, Line{c.Group, names(c.Keys), c.Help, c.Reason(s), c.ID})
+			}
+			continue
+		}
+		out = append(out, t.line(c, s))
+	}
+	return out
+}
+
+func (c *Command) matches(search string) bool {
+	for _, k := range c.Keys {
+		if strings.ToLower(k) == search || strings.ToLower(KeyName(k)) == search {
+			return true
+		}
+	}
+	return strings.Contains(strings.ToLower(c.Help), search) || strings.Contains(string(c.ID), search)
+}
+
+func (t *Table) line(c *Command, s *Situation) Line {
+	l := Line{c.Group, names(c.Keys), c.Help, c.Reason(s), c.ID}
+	if len(c.Leads) > 0 {
+		l.Keys = []string{KeyName(c.Keys[0])}
+		for _, id := range c.Leads {
+			if other := t.Get(id); other != nil && other.Applies(s.View) {
+				l.Keys = append(l.Keys, KeyName(other.Keys[0]))
+				if other.Reason(s) == "" {
+					l.Off = ""
+				}
+			}
+		}
+	}
+	if c.Line != "" {
+		l.Help = c.Line
+	}
+	return l
+}
+
+func names(keys []string) []string {
+	out := make([]string, len(keys))
+	for i, k := range keys {
+		out[i] = KeyName(k)
+	}
+	return out
+}
+
+// Count returns how many commands apply in a view.
+func (t *Table) Count(v View) int {
+	n := 0
+	for i := range t.Commands {
+		if t.Commands[i].Applies(v) {
+			n++
+		}
+	}
+	return n
+}
+
+// Markdown returns the documentation's page of keys.
+func (t *Table) Markdown() string {
+	var b strings.Builder
+	b.WriteString("# Keys\n\nThis page is written from the command table; `go test ./tui/command -update` writes it anew.\n" +
+		"Lower case looks, upper case acts. Where a command says …, a dialog follows, and Cancel has the focus.\n")
+	for _, g := range []Group{GroupLook, GroupAct, GroupMove} {
+		fmt.Fprintf(&b, "\n## %s\n\n| key | name | does | where |\n|---|---|---|---|\n", strings.ToUpper(g.Title()[:1])+strings.ToLower(g.Title()[1:]))
+		for i := range t.Commands {
+			c := &t.Commands[i]
+			if c.Group != g {
+				continue
+			}
+			where := make([]string, len(c.Views))
+			for j, v := range c.Views {
+				where[j] = string(v)
+			}
+			if len(where) == 0 {
+				where = []string{"everywhere"}
+			}
+			keys := names(c.Keys)
+			for j, k := range keys {
+				keys[j] = "`" + k + "`"
+			}
+			if len(keys) == 0 {
+				keys = []string{"`:" + string(c.ID) + "`"}
+			}
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(keys, " "), c.ID, c.Help, strings.Join(where, ", "))
+		}
+	}
+	return b.String()
+}

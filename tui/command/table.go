@@ -1,0 +1,147 @@
+package command
+
+import "strconv"
+
+// Commands that look.
+const (
+	Down      ID = "down"
+	Up        ID = "up"
+	First     ID = "first"
+	Last      ID = "last"
+	PageDown  ID = "page-down"
+	PageUp    ID = "page-up"
+	Open      ID = "open"
+	Back      ID = "back"
+	Filter    ID = "filter"
+	Sort      ID = "sort"
+	SortLeft  ID = "sort-left"
+	SortRight ID = "sort-right"
+	Reverse   ID = "reverse"
+	Mark      ID = "mark"
+	MarkRange ID = "mark-range"
+	MarkAll   ID = "mark-all"
+	Follow    ID = "follow"
+	Freeze    ID = "freeze"
+	StepBack  ID = "step-back"
+	StepOn    ID = "step-on"
+	LeapBack  ID = "leap-back"
+	LeapOn    ID = "leap-on"
+	Copy      ID = "copy"
+	Columns   ID = "columns"
+	Side      ID = "side"
+	Theme     ID = "theme"
+	Help      ID = "help"
+)
+
+// Commands that act.
+const (
+	Pin       ID = "pin"
+	Unpin     ID = "unpin"
+	Evict     ID = "evict"
+	Migrate   ID = "migrate"
+	Weight    ID = "weight"
+	Drain     ID = "drain"
+	Ready     ID = "ready"
+	Undo      ID = "undo"
+	Apply     ID = "apply"
+	StepLess  ID = "step-less"
+	StepMore  ID = "step-more"
+	LeapLess  ID = "leap-less"
+	LeapMore  ID = "leap-more"
+	Edit      ID = "set"
+	Default   ID = "default"
+	Unstage   ID = "unstage"
+	Policy    ID = "policy"
+	Slower    ID = "slower"
+	Faster    ID = "faster"
+	Pause     ID = "pause"
+	Palette   ID = "command"
+	NextView  ID = "next-view"
+	PrevView  ID = "previous-view"
+	Retry     ID = "retry"
+	Redraw    ID = "redraw"
+	Suspend   ID = "suspend"
+	Quit      ID = "quit"
+	Interrupt ID = "interrupt"
+)
+
+// ViewID is the command that shows the n-th view, counted from 1.
+func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
+
+func lists() []View   { return []View{Ranks, Convs} }
+func onRanks() []View { return []View{Ranks} }
+func onConvs() []View { return []View{Convs} }
+func onKnobs() []View { return []View{Tuning} }
+
+func looking() []Command {
+	return []Command{
+		{ID: Down, Keys: []string{"j", "down"}, Help: "move down", Leads: []ID{Up}, Line: "move"},
+		{ID: Up, Keys: []string{"k", "up"}, Help: "move up"},
+		{ID: First, Keys: []string{"g", "home"}, Help: "go to the first", Leads: []ID{Last}, Line: "first, last"},
+		{ID: Last, Keys: []string{"G", "end"}, Help: "go to the last"},
+		{ID: PageDown, Keys: []string{"ctrl+d", "pgdown"}, Help: "half a page down", Leads: []ID{PageUp}, Line: "half a page"},
+		{ID: PageUp, Keys: []string{"ctrl+u", "pgup"}, Help: "half a page up"},
+		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Weight: 70, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: needsSelection},
+		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
+		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Views: lists()},
+		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: lists()},
+		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: lists()},
+		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: lists()},
+		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: lists()},
+		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 40, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
+		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
+		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
+		{ID: Follow, Keys: []string{"f"}, Help: "cursor follows its row, or its line", Views: lists()},
+		{ID: Freeze, Keys: []string{"z"}, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 30},
+		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", Weight: 85, Leads: []ID{StepOn, LeapBack, LeapOn}, Line: "step 1 s, 10 s", Off: needsFrozen},
+		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
+		{ID: LeapBack, Keys: []string{"<"}, Help: "ten seconds back", Hint: "10 s", Weight: 84, Off: needsFrozen},
+		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
+		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Views: lists(), Off: needsSelection},
+		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: lists()},
+		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
+		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme"},
+		{ID: Help, Keys: []string{"?"}, Help: "the keys of this view", Hint: "keys", Weight: 95, Line: "this"},
+	}
+}
+
+func acting() []Command {
+	return []Command{
+		{ID: Pin, Keys: []string{"P"}, Class: Moves, Group: GroupAct, Help: "pin conversations to a rank…", Hint: "pin", Weight: 68, Views: onConvs(), Off: actsOnSelection},
+		{ID: Unpin, Class: Moves, Group: GroupAct, Help: "remove the operator's pin…", Views: onConvs(), Off: needsPin},
+		{ID: Evict, Keys: []string{"E"}, Class: Moves, Group: GroupAct, Help: "evict: the next turn is placed afresh…", Hint: "evict", Weight: 66, Views: onConvs(), Off: actsOnSelection},
+		{ID: Migrate, Keys: []string{"M"}, Class: Moves, Group: GroupAct, Help: "migrate to another rank…", Hint: "migrate", Weight: 67, Views: onConvs(), Off: actsOnSelection},
+		{ID: Weight, Keys: []string{"W"}, Class: Local, Group: GroupAct, Help: "stage a weight for this rank", Hint: "weight", Weight: 64, Views: onRanks(), Off: actsOnSelection},
+		{ID: Drain, Keys: []string{"D"}, Class: Moves, Group: GroupAct, Help: "drain: no new conversations…", Hint: "drain", Weight: 62, Leads: []ID{Ready}, Line: "drain…, ready again", Views: onRanks(), Off: needsReady},
+		{ID: Ready, Keys: []string{"R"}, Class: Local, Group: GroupAct, Help: "ready: take new work again", Views: onRanks(), Off: needsDraining},
+		{ID: StepLess, Keys: []string{"-"}, Class: Local, Group: GroupAct, Help: "a small step down", Hint: "step", Weight: 89, Leads: []ID{StepMore, LeapLess, LeapMore}, Line: "small, large step", Views: onKnobs(), Off: stages},
+		{ID: StepMore, Keys: []string{"+", "="}, Class: Local, Group: GroupAct, Help: "a small step up", Views: onKnobs(), Off: stages},
+		{ID: LeapLess, Keys: []string{"{"}, Class: Local, Group: GroupAct, Help: "a large step down", Hint: "large", Weight: 60, Views: onKnobs(), Off: stages},
+		{ID: LeapMore, Keys: []string{"}"}, Class: Local, Group: GroupAct, Help: "a large step up", Views: onKnobs(), Off: stages},
+		{ID: Edit, Keys: []string{"e", "enter"}, Class: Local, Group: GroupAct, Help: "type a value to stage", Hint: "edit", Weight: 80, Leads: []ID{Default, Unstage}, Line: "type a value, default, unstage", Views: onKnobs(), Off: stages},
+		{ID: Default, Keys: []string{"0"}, Class: Local, Group: GroupAct, Help: "stage the default", Hint: "default", Weight: 58, Views: onKnobs(), Off: stages},
+		{ID: Unstage, Keys: []string{"u"}, Class: Local, Group: GroupAct, Help: "take back what is staged here", Views: onKnobs(), Off: needsStaged},
+		{ID: Policy, Keys: []string{"o"}, Class: Local, Group: GroupAct, Help: "choose the policy to stage", Hint: "policy", Weight: 56, Views: onKnobs(), Off: acts},
+		{ID: Apply, Keys: []string{"A"}, Class: Moves, Group: GroupAct, Help: "apply what is staged…", Hint: "apply", Weight: 88, Off: appliesStaged},
+		{ID: Undo, Keys: []string{"U"}, Class: Local, Group: GroupAct, Help: "undo the last change; again = redo", Hint: "undo", Weight: 50, Off: undoes},
+		{ID: Slower, Keys: []string{"("}, Class: Local, Group: GroupAct, Help: "simulation at half the speed", Leads: []ID{Faster, Pause}, Line: "slower, faster, pause", Off: needsSimulation},
+		{ID: Faster, Keys: []string{")"}, Class: Local, Group: GroupAct, Help: "simulation at twice the speed", Off: needsSimulation},
+		{ID: Pause, Keys: []string{"p"}, Class: Local, Group: GroupAct, Help: "pause the simulation, or go on", Off: needsSimulation},
+	}
+}
+
+func moving() []Command {
+	return []Command{
+		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), PrevView, NextView}, Line: "views"},
+		{ID: ViewID(2), Keys: []string{"2"}, Group: GroupMove, Help: "the conversations"},
+		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the settings, staged and applied"},
+		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
+		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
+		{ID: Palette, Keys: []string{":"}, Group: GroupMove, Help: "any command by name", Hint: "command", Weight: 45},
+		{ID: Retry, Keys: []string{"ctrl+r"}, Group: GroupMove, Help: "connect again at once", Hint: "retry", Weight: 99, Off: needsLoss},
+		{ID: Redraw, Keys: []string{"ctrl+l"}, Group: GroupMove, Help: "draw the screen afresh", Leads: []ID{Suspend}, Line: "redraw, suspend"},
+		{ID: Suspend, Keys: []string{"ctrl+z"}, Group: GroupMove, Help: "suspend to the shell"},
+		{ID: Quit, Keys: []string{"q"}, Group: GroupMove, Help: "back, at the top: quit", Hint: "quit", Weight: 44, Leads: []ID{Interrupt}, Line: "back or quit"},
+		{ID: Interrupt, Keys: []string{"ctrl+c"}, Group: GroupMove, Help: "quit from anywhere"},
+	}
+}

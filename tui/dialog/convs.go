@@ -1,0 +1,122 @@
+package dialog
+
+import (
+	"adpdeck/router/model"
+	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
+)
+
+// convList paints conversations by name: those of a command, exactly.
+type convList struct{ convs []*model.Conv }
+
+// shownConvs is how many conversations are listed before the rest is counted.
+const shownConvs = 6
+
+func (l convList) rows() int {
+	return min(len(l.convs), shownConvs)
+}
+
+// paint fills at most h rows.
+func (l convList) paint(b *cell.Block, f *view.Frame, h int) {
+	n := min(l.rows(), max(h, 0))
+	if n == 0 {
+		return
+	}
+	whole := n
+	if len(l.convs) > n {
+		whole = n - 1
+	}
+	idW := max(10, b.Width()-2*pad-34)
+	for _, c := range l.convs[:whole] {
+		b.Begin(cell.Normal)
+		b.Gap(pad)
+		b.Left(cell.Strong, idW, cell.Fit(c.Key.ID, idW))
+		b.Gap(1)
+		b.Left(cell.Dim, 10, cell.Fit(c.Key.Tenant, 10))
+		b.Right(cell.Plain, 8, cell.Kilo(float64(c.CachedTokens)))
+		b.Gap(3)
+		b.Put(cell.Dim, idle(f, c))
+	}
+	if whole < n {
+		b.Begin(cell.Normal)
+		b.Gap(pad)
+		b.Put(cell.Dim, cell.Say("… and %s more", cell.Full(len(l.convs)-whole)))
+	}
+}
+
+// idle is how long a conversation has been quiet, or that it is not.
+func idle(f *view.Frame, c *model.Conv) cell.Text {
+	if c.Open > 0 {
+		return cell.Lit("busy")
+	}
+	if c.LastAt.IsZero() {
+		return cell.Unknown()
+	}
+	return cell.Say("idle %s", cell.Age(f.Now.Sub(c.LastAt)))
+}
+
+// keys are the conversations' keys.
+func (l convList) keys() []model.ConvKey {
+	out := make([]model.ConvKey, 0, len(l.convs))
+	for _, c := range l.convs {
+		out = append(out, c.Key)
+	}
+	return out
+}
+
+// cached is the sum of their cached tokens.
+func (l convList) cached() (sum int) {
+	for _, c := range l.convs {
+		sum += c.CachedTokens
+	}
+	return sum
+}
+
+// where is the rank they are on: one, or a count of several.
+func (l convList) where() cell.Text {
+	seen := map[model.Target]bool{}
+	for _, c := range l.convs {
+		seen[Where(c)] = true
+	}
+	if len(seen) == 1 {
+		return cell.Foreign(Where(l.convs[0]).String())
+	}
+	return cell.Say("%s ranks", cell.Int(len(seen)))
+}
+
+// Where is the rank that holds a conversation: its pin or binding, else where
+// its last turn ran.
+func Where(c *model.Conv) model.Target {
+	if c.Pin != model.PinNone {
+		return c.Bound
+	}
+	return c.Last
+}
+
+// named is 3 conversations, or the one's name.
+func (l convList) named() cell.Text {
+	if len(l.convs) == 1 {
+		return cell.Fit(l.convs[0].Key.ID, 40)
+	}
+	return cell.Say("%s conversations", cell.Full(len(l.convs)))
+}
+
+// line paints a name and a sentence.
+func line(b *cell.Block, h *int, name cell.Text, role cell.Role, text cell.Text) {
+	if *h <= 0 {
+		return
+	}
+	*h--
+	b.Begin(cell.Normal)
+	b.Gap(pad)
+	b.Left(cell.Dim, 9, name)
+	b.Left(role, b.Width()-b.At()-pad, text)
+}
+
+// gap is a blank row when there is one to spare.
+func gap(b *cell.Block, h *int, spare int) {
+	if *h > spare {
+		*h--
+		b.Blank(1)
+	}
+}

@@ -1,0 +1,198 @@
+package ranks
+
+import (
+	"adpdeck/router/model"
+	"adpdeck/tui/cell"
+	"adpdeck/tui/layout"
+	"adpdeck/tui/trend"
+	"adpdeck/tui/view"
+)
+
+// plan says how many rows each part of the body gets.
+type plan struct {
+	airy             bool // blank rows around the figures
+	figures, trends  bool
+	rows             int // of the table
+	decisions, strip int // rows with their rule; 0 for none
+}
+
+// top returns the rows above the table's head.
+func (p plan) top() int {
+	n := 0
+	if p.figures {
+		n++
+	}
+	if p.trends {
+		n++
+	}
+	if p.airy {
+		n += 2
+	}
+	return n
+}
+
+// stripRows is the skew strip: rule, chart, scale.
+const stripRows = 3
+
+// divide plans a body of h rows for n ranks: the table first, the decisions
+// and the skew below when there is room.
+func divide(h, n int) plan {
+	p := plan{airy: h >= 30, figures: h >= 8, trends: h >= 12}
+	avail := max(0, h-p.top()-1)
+	p.rows = min(n, avail)
+	if avail >= 24 && avail-p.rows < 8 {
+		p.rows = avail - 8
+	}
+	left := avail - p.rows
+	switch {
+	case left >= 12:
+		p.strip = stripRows
+		p.decisions = left - stripRows - 1
+	case left >= 5:
+		p.decisions = left - 1
+	}
+	return p
+}
+
+// full draws the whole view: figures, table, decisions, skew, side panel.
+func (v *View) full(f *view.Frame, w, h int) []string {
+	body := layout.Rect{W: w, H: h}
+	main, _, side, ok := layout.Side(body, f.ScreenW, f.ScreenH)
+	r, selected := v.list.Selected()
+	ok = ok && !v.noSide && selected
+	if !ok {
+		main = body
+	}
+	x := gather(f.State)
+	p := divide(h, max(1, len(v.list.Rows())))
+	top := cell.NewBlock(f.Ink, w)
+	figures(top, f, p)
+	lines := top.Lines(p.top())
+	b := cell.NewBlock(f.Ink, main.W)
+	v.table(b, f, &x, main.W, p.rows)
+	if p.decisions > 0 {
+		b.Blank(1)
+		tail(b, f, main.W, p.decisions)
+	}
+	if p.strip > 0 {
+		strip(b, f, main.W)
+	}
+	under := b.Lines(h - p.top())
+	if ok {
+		panel := v.panel(f, &x, r, side.W+1, h-p.top())
+		for i := range under {
+			under[i] += panel[i]
+		}
+	}
+	return append(lines, under...)
+}
+
+func (v *View) table(b *cell.Block, f *view.Frame, x *facts, w, rows int) {
+	g := fit(f.State, w, v.more)
+	v.hidden = g.hidden
+	g.head(b)
+	from, to := v.list.Window(rows)
+	v.page = rows
+	for i, r := range v.list.Rows()[from:to] {
+		g.row(b, f, x, r, from+i == v.list.Line())
+	}
+	if len(v.list.Rows()) == 0 {
+		b.Begin(cell.Normal)
+		b.Gap(3)
+		b.Put(cell.Dim, nothing(f.State))
+		rows--
+	}
+	b.Blank(rows - (to - from))
+}
+
+func nothing(s *model.State) cell.Text {
+	if len(s.Ranks) == 0 {
+		return cell.Lit("no worker has joined yet")
+	}
+	return cell.Lit("no rank matches the filter: esc clears it")
+}
+
+// figure is one of the six figures at the top.
+type figure struct {
+	value, unit cell.Text
+	long        cell.Text // follows the unit where there is room
+	total       trend.Total
+}
+
+func figuresOf(s *model.State) [6]figure {
+	t := &s.Totals
+	queued := cell.Unknown()
+	if t.RequestsPerSec.Known() || t.Queued > 0 {
+		queued = cell.Full(t.Queued)
+	}
+	return [6]figure{
+		{cell.Count(float64(t.RequestsPerSec)), cell.Lit(" req/s"), cell.Text{}, trend.Requests},
+		{cell.Ms(float64(t.TTFTMsP50)), cell.Lit(" ttft"), cell.Lit(" p50"), trend.TTFT},
+		{cell.Percent(float64(t.Hit)), cell.Lit(" hit"), cell.Text{}, trend.Hit},
+		{cell.Ratio(float64(t.Skew)), cell.Lit(" skew"), cell.Text{}, trend.Skew},
+		{queued, cell.Lit(" queued"), cell.Text{}, trend.Queued},
+		{cell.Full(t.Pins + t.OperatorPins), cell.Lit(" pins"), cell.Text{}, trend.Pins},
+	}
+}
+
+// figures paints the figures and their trends, or the two lines that stand
+// there while the feed is lost.
+func figures(b *cell.Block, f *view.Frame, p plan) {
+	if !p.figures {
+		return
+	}
+	if p.airy {
+		b.Blank(1)
+	}
+	if f.Lost != nil {
+		lost(b, f, p.trends)
+	} else {
+		paintFigures(b, f, p.trends)
+	}
+	if p.airy {
+		b.Blank(1)
+	}
+}
+
+func paintFigures(b *cell.Block, f *view.Frame, trends bool) {
+	step := b.Width() / 6
+	all := figuresOf(f.State)
+	b.Begin(cell.Normal)
+	for i, g := range all {
+		b.To(2 + i*step)
+		room := step - 1
+		b.Left(cell.Strong, min(room, g.value.Width()), g.value)
+		b.Left(cell.Dim, min(room-g.value.Width(), g.unit.Width()), g.unit)
+		if g.value.Width()+g.unit.Width()+g.long.Width() < room {
+			b.Put(cell.Dim, g.long)
+		}
+	}
+	if !trends {
+		return
+	}
+	b.Begin(cell.Normal)
+	w := max(step*4/5, min(11, step-2))
+	for i, g := range all {
+		b.To(2 + i*step)
+		b.Spark(cell.Trend, w, f.Trends.Total(g.total, w), 0, -1)
+	}
+}
+
+// lost says since when the figures are old, why, and what happens next.
+func lost(b *cell.Block, f *view.Frame, second bool) {
+	b.Begin(cell.Normal)
+	b.Gap(2)
+	b.Put(cell.Crit, cell.Say("FEED LOST %s", cell.Clock(f.Lost.Since)))
+	b.Gap(3)
+	b.Put(cell.Plain, cell.Fit(f.Lost.Err, b.Width()-b.At()))
+	if !second {
+		return
+	}
+	b.Begin(cell.Normal)
+	b.Gap(2)
+	next := cell.Lit("now")
+	if f.Lost.Next > 0 {
+		next = cell.Say("in %s", cell.Seconds(f.Lost.Next))
+	}
+	b.Put(cell.Dim, cell.Say("try %s %s · ctrl+r tries at once · the router itself may be fine", cell.Int(f.Lost.Attempt), next))
+}

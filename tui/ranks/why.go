@@ -1,0 +1,75 @@
+package ranks
+
+import (
+	"adpdeck/router/model"
+	"adpdeck/tui/cell"
+)
+
+// why says in a sentence or two why the rank is as full as it is, and what to
+// try.
+func (p *side) why() {
+	reason, next := p.explain()
+	p.wrap(cell.Plain, reason)
+	if !next.Empty() {
+		p.wrap(cell.Strong, next)
+	}
+}
+
+// explain returns the sentence and the next step for the panel's rank.
+func (p *side) explain() (reason, next cell.Text) {
+	r, x, s := p.r, p.x, p.f.State
+	age, isOld := old(s, r)
+	pins := r.Pins + r.OperatorPins
+	many := x.medianPins > 0 && float64(pins) >= 1.5*float64(x.medianPins)
+	missed := r.Hit.Known() && r.Reachable.Known() && float64(r.Reachable-r.Hit) >= 0.05
+	switch {
+	case !known(r):
+		return cell.Lit("the engine has not reported this rank yet; its load is not known."), cell.Text{}
+	case isOld:
+		return cell.Say("its last report is %s old, the others go on: is its engine stuck?", cell.Age(age)),
+			cell.Lit("try: D drain it until it reports")
+	case r.Availability == model.Draining:
+		return cell.Say("draining: no new conversations; %s active and %s pins still to go.", cell.Int(r.Active), cell.Full(pins)),
+			cell.Lit("try: R ready, or migrate its pins (2)")
+	case r.Weight == 0:
+		return cell.Lit("weight 0: it takes no new work."), cell.Lit("try: W weight above 0")
+	case x.hot(r) && many:
+		return cell.Say("why so full: %s pins, %s the median.", cell.Full(pins), cell.Ratio(float64(pins)/float64(x.medianPins))),
+			cell.Lit("try: ⏎, mark idle ones, M migrate")
+	case x.hot(r) && s.Settings.AttentionDpConfig.Policy() == model.PolicyKVAware:
+		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Tuning, a larger β, or W a lower weight")
+	case x.hot(r):
+		return cell.Lit("why so full: it holds the longest prompts."), cell.Lit("try: W a lower weight")
+	case missed:
+		return cell.Say("%s of its prompt tokens were cached, %s could have been on another rank.",
+			percent(float64(r.Hit)), percent(float64(r.Reachable))), cell.Text{}
+	}
+	return cell.Lit("it carries its fair share."), cell.Text{}
+}
+
+// wrap paints a sentence over as many rows as it needs, broken between words.
+func (p *side) wrap(role cell.Role, t cell.Text) {
+	for _, line := range cell.Wrap(t, p.w) {
+		p.line()
+		p.b.Put(role, line)
+	}
+}
+
+// keys names what can be done with the rank.
+func (p *side) keys() {
+	type hint struct{ key, word cell.Text }
+	hints := []hint{
+		{cell.Lit("⏎"), cell.Lit("convs")},
+		{cell.Lit("W"), cell.Lit("weight")},
+		{cell.Lit("D"), cell.Lit("drain")},
+	}
+	if p.r.Availability == model.Draining {
+		hints[2] = hint{cell.Lit("R"), cell.Lit("ready")}
+	}
+	p.line()
+	for _, h := range hints {
+		p.b.Put(cell.Key, h.key)
+		p.b.Gap(1)
+		p.b.Left(cell.Dim, 11, h.word)
+	}
+}
