@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"adpdeck/router"
+	"adpdeck/router/model"
+	"adpdeck/router/sim"
+	"adpdeck/router/trace"
+)
+
+// cluster is a simulated cluster with the router that it asks. live is nil
+// when the simulator routes by rotation.
+type cluster struct {
+	sim  *sim.Sim
+	live *router.Router
+}
+
+// traffic opens the trace at path, or starts the generator when path is empty,
+// and returns it with the cluster that suits it.
+func (c *clusterFlags) traffic(path string) (sim.Traffic, sim.Config, *trace.Trace, error) {
+	if path == "" {
+		cfg := sim.DefaultConfig()
+		g := sim.DefaultTraffic()
+		g.Seed = c.seed
+		t, err := trace.NewGenerator(g)
+		return t, cfg, nil, err
+	}
+	cfg := sim.ReplayConfig()
+	t, err := trace.Open(path)
+	if err != nil {
+		return nil, cfg, nil, err
+	}
+	cfg.BlockTokens, cfg.Name, cfg.BadRows = t.BlockTokens, t.Name, t.Bad.Count
+	return t.Play(), cfg, t, nil
+}
+
+// build wires traffic, simulator and router. start is the virtual time of the
+// beginning, pace how much closer arrivals are than the trace says.
+func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pace float64, record bool) (*cluster, error) {
+	cfg.Workers, cfg.Ranks, cfg.Seed, cfg.Speed, cfg.Start = c.workers, c.ranks, c.seed, pace, start
+	if c.blocks > 0 {
+		cfg.Blocks = c.blocks
+	}
+	if c.maxActive > 0 {
+		cfg.HardCap = c.maxActive
+	}
+	s, err := sim.New(cfg, t)
+	if err != nil {
+		return nil, err
+	}
+	if c.policy == policyRotate {
+		s.Use(sim.NewRotate(cfg.Specs()))
+		return &cluster{sim: s}, nil
+	}
+	set, err := c.settings(sim.DefaultSettings())
+	if err != nil {
+		return nil, err
+	}
+	rc := router.Config{Clock: s, Workers: cfg.Specs(), Settings: set, Record: record}
+	if record {
+		rc.Wall = time.Now
+	}
+	r, err := router.New(rc)
+	if err != nil {
+		return nil, fmt.Errorf("router: %w", err)
+	}
+	s.Use(r)
+	return &cluster{sim: s, live: r}, nil
+}
+
+// desk answers a console's commands: speed is the simulation's, all others are
+// the router's.
+type desk struct {
+	*router.Router
+	runner *sim.Runner
+}
+
+// Apply hands the command to whom it concerns.
+func (d desk) Apply(cmd model.Command) model.Reply {
+	if cmd.Verb != model.VerbSpeed {
+		return d.Router.Apply(cmd)
+	}
+	return d.runner.Apply(cmd)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"adpdeck/router/model"
+	"adpdeck/router/settings"
+
+	"github.com/spf13/pflag"
+)
+
+// clusterFlags describe the simulated cluster and how it starts.
+type clusterFlags struct {
+	workers, ranks, blocks, maxActive int
+	seed                              uint64
+	speed                             float64
+	policy, placement, mode, file     string
+}
+
+func (c *clusterFlags) register(f *pflag.FlagSet) {
+	f.IntVar(&c.workers, "workers", 2, "simulated workers")
+	f.IntVar(&c.ranks, "ranks", 8, "DP ranks of each worker")
+	f.IntVar(&c.blocks, "blocks", 0, "KV-cache blocks of each rank (0: chosen for the traffic)")
+	f.IntVar(&c.maxActive, "max-active", 0, "max_num_active_requests of each rank (0: chosen for the traffic)")
+	f.Uint64Var(&c.seed, "seed", 1, "seed of the simulation: same seed, same run")
+	f.Float64Var(&c.speed, "speed", 1, "simulation speed; in a headless replay, how much closer arrivals are")
+	f.StringVar(&c.policy, "policy", "", "default, kv_aware or conversation (headless also rotate)")
+	f.StringVar(&c.placement, "placement", "", "round_robin, least_queued or least_tokens, for new conversations")
+	f.StringVar(&c.mode, "router-mode", "", "round_robin or least_loaded: how a worker is picked")
+	f.StringVarP(&c.file, "config", "c", "", "settings `FILE` (YAML), for example an engine's with attention_dp_config")
+}
+
+// policyRotate is the simulator's own plain rotation, for comparison; no
+// console runs it.
+const policyRotate = "rotate"
+
+// check refuses what no simulation can be built from.
+func (c *clusterFlags) check(headless bool) error {
+	switch {
+	case c.workers < 1 || c.workers > 64:
+		return fmt.Errorf("--workers %d: want 1 to 64", c.workers)
+	case c.ranks < 1 || c.ranks > 512:
+		return fmt.Errorf("--ranks %d: want 1 to 512", c.ranks)
+	case c.blocks < 0:
+		return fmt.Errorf("--blocks %d: want 0 (chosen for the traffic) or more", c.blocks)
+	case c.maxActive < 0:
+		return fmt.Errorf("--max-active %d: want 0 (chosen for the traffic) or more", c.maxActive)
+	case !(c.speed >= 0 && c.speed <= 1000):
+		return fmt.Errorf("--speed %v: want 0 to 1000", c.speed)
+	case headless && c.speed == 0:
+		return errors.New("--speed 0: a headless replay cannot stand still; want more than 0")
+	case c.policy == policyRotate && !headless:
+		return errors.New("--policy rotate: plain rotation is for --headless comparison only; choose default, kv_aware or conversation")
+	}
+	return nil
+}
+
+// settings returns the document the router starts with: base, or the settings
+// file when there is one, with what the flags name set on top.
+func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
+	s := base
+	if c.file != "" {
+		text, err := os.ReadFile(c.file)
+		if err != nil {
+			return s, fmt.Errorf("settings: %w", err)
+		}
+		doc, err := settings.Parse(c.file, text)
+		if err != nil {
+			return s, err
+		}
+		if !doc.Enabled() {
+			return s, fmt.Errorf("%s: enable_attention_dp is false: there would be no DP ranks to route to; set it to true", c.file)
+		}
+		s = doc.Settings()
+	}
+	for _, f := range []struct{ flag, field, value string }{
+		{"policy", model.FieldPolicy, c.policy},
+		{"placement", model.FieldNewConvPlacement, c.placement},
+		{"router-mode", model.FieldRouterMode, c.mode},
+	} {
+		if f.value == "" || f.value == policyRotate {
+			continue
+		}
+		if _, err := model.SetField(&s, model.FieldValue{Field: f.field, Value: f.value}); err != nil {
+			return s, fmt.Errorf("--%s: %w", f.flag, err)
+		}
+	}
+	return s, nil
+}
+
+// screenFlags describe the console.
+type screenFlags struct {
+	theme, color, glyphs string
+	logFile, record      string
+	listen, context      string
+}
+
+func (s *screenFlags) register(f *pflag.FlagSet) {
+	s.registerLook(f)
+	f.StringVar(&s.listen, "listen", "127.0.0.1:0", "`ADDRESS` of the feed; other consoles can attach to it")
+	f.StringVar(&s.record, "record", "", "write the feed to `FILE`; adpdeck attach FILE plays it")
+}
+
+func (s *screenFlags) registerLook(f *pflag.FlagSet) {
+	f.StringVar(&s.theme, "theme", "auto", "night, day, mono, or a theme `FILE`")
+	f.StringVar(&s.color, "color", "auto", "auto, none, 16, 256 or true")
+	f.StringVar(&s.glyphs, "glyphs", "auto", "auto, unicode or ascii")
+	f.StringVar(&s.context, "context", "", "label of the cluster in the header")
+	f.StringVar(&s.logFile, "log", "", "write the log to `FILE` (default: in the user's cache directory)")
+}

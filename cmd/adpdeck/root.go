@@ -1,0 +1,30 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func newRoot() *cobra.Command {
+	var c clusterFlags
+	var s screenFlags
+	root := &cobra.Command{
+		Use:   "adpdeck",
+		Short: "operator console for attention-data-parallel LLM clusters",
+		Long: `adpdeck routes requests to (worker, dp_rank) targets as TensorRT-LLM's
+attention-DP router does, shows live what it does and why, and lets an operator
+change it while it runs: weights, placement policy, pins.
+
+Without a command it opens the console over a simulated cluster. No set-up, no
+network: the feed listens on a free loopback port.`,
+		Args:          cobra.NoArgs,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return runConsole(cmd, &c, &s, "")
+		},
+	}
+	c.register(root.Flags())
+	s.register(root.Flags())
+	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion())
+	return root
+}
