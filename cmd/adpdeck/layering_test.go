@@ -16,7 +16,7 @@ import (
 var rooms = map[string]struct {
 	own, outside []string
 }{
-	"router":          {own: []string{"router"}},
+	"router":          {own: []string{"router/model", "router/adp", "router/pin", "router/load"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"router/model":    {},
 	"router/adp":      {own: []string{"router/model", "router/adp"}},
 	"router/settings": {own: []string{"router/model"}, outside: []string{"github.com/goccy/go-yaml"}},
