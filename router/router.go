@@ -183,8 +183,15 @@ func (r *Router) addWorkers(specs []model.WorkerSpec) error {
 
 func (r *Router) checkSettings() error {
 	for _, w := range r.settings.Weights {
-		if err := r.checkTarget(w.Target); err != nil || w.Target.Rank == model.NoRank {
-			return fmt.Errorf("router: weight of %s: %w", w.Target, errors.Join(err, ErrNoRank))
+		err := r.checkTarget(w.Target)
+		if err == nil && w.Target.Rank == model.NoRank {
+			err = ErrNoRank
+		}
+		if err != nil {
+			return fmt.Errorf("router: weight of %s: %w", w.Target, err)
+		}
+		if !(w.Weight >= model.MinWeight && w.Weight <= model.MaxWeight) {
+			return fmt.Errorf("router: weight of %s is %v: give 0 to 2", w.Target, w.Weight)
 		}
 	}
 	if ref := r.settings.Check(); ref != nil {
