@@ -263,7 +263,7 @@ func (r *Router) leastQueued(under bool) int {
 	if !f.weighted && !f.closed {
 		k, least := model.NoRank, math.MaxInt
 		if under && r.tp > 0 {
-			least = f.caps[0] // all caps are equal
+			least = f.cap // the same for all
 		}
 		for i, c := range f.counts {
 			if c < least {

@@ -10,10 +10,6 @@ import (
 // cold ones, then by score, the requests that share a prefix side by side.
 func (r *Router) routeKVAware() error {
 	s := &r.scan
-	s.raw = sized(s.raw, r.tp)
-	for k, t := range r.fleet.tokens {
-		s.raw[k] = float64(t)
-	}
 	if err := r.placeWarm(); err != nil {
 		return err
 	}
@@ -45,9 +41,9 @@ func (r *Router) routeKVAware() error {
 			r.recordScored(o.idx, p)
 		}
 		r.assign(o.idx, k)
-		s.add(&r.fleet, p, max(float64(q.tokens())-float64(q.match(k)), 0))
+		s.add(&r.fleet, p, max(q.tokens()-q.match(k), 0))
 		if !r.fleet.under(k) {
-			s.drop(p)
+			s.drop(&r.fleet, p)
 		}
 	}
 	return nil
@@ -99,12 +95,12 @@ func (r *Router) warmPass(strict, mixed bool) error {
 			r.rest = append(r.rest, int32(i))
 			continue
 		}
-		added := max(float64(q.tokens())-float64(q.match(k)), 0)
+		added := max(q.tokens()-q.match(k), 0)
 		if r.opt.Record {
-			r.record(int32(i), k, phase, added)
+			r.record(int32(i), k, phase, float64(added))
 		}
 		r.assign(int32(i), k)
-		r.scan.raw[k] += added
+		r.fleet.tokens[k] += added
 		if warming && r.pending[k] {
 			r.pending[k] = false
 			r.pendingN--
@@ -127,15 +123,16 @@ func (r *Router) coldest() int {
 // scan is the state of the scoring phase: the eligible ranks and their load,
 // side by side in ascending order.
 type scan struct {
-	raw   []float64 // by rank: tokens, growing with each placement
 	ranks []int32   // eligible ranks
 	tok   []float64 // their tokens, divided by their weight
+	match []int32   // what they hold of the request at hand
 	tied  []bool    // by position; all false between two choices
 	order []int32   // for a score that is not a number
+	held  []int32   // backs match when it cannot be the request's own list
 
-	// total is the sum of tok and is kept up while exact: all are whole and
-	// the sum is small enough for every order of adding to give the same.
-	total float64
+	// sum of tok is kept up while exact: all are whole and the sum is small
+	// enough for every order of adding to give the same.
+	sum   int
 	exact bool
 
 	// Of the latest choice.
@@ -145,31 +142,39 @@ type scan struct {
 	tie                           int // candidates equal to the best in score and tokens
 }
 
-// exactSum bounds the sums of whole numbers that doubles hold exactly.
-const exactSum = 1 << 53
+// Doubles hold whole numbers and their sums exactly below exactSum; loads up
+// to exactLoad cannot overflow an int when they are added.
+const (
+	exactSum  = 1 << 53
+	exactLoad = 1 << 40
+)
 
 func (s *scan) fill(f *fleet) {
-	s.ranks, s.tok = s.ranks[:0], s.tok[:0]
-	s.total, s.exact = 0, !f.weighted
-	for k := range s.raw {
+	tp := len(f.counts)
+	s.ranks, s.tok = sized(s.ranks, tp), sized(s.tok, tp)
+	n, signs, sum := 0, 0, 0
+	for k, t := range f.tokens {
 		if !f.under(k) {
 			continue
 		}
-		t := s.raw[k]
-		if f.weighted {
-			t /= f.weights[k]
-		}
-		s.ranks, s.tok = append(s.ranks, int32(k)), append(s.tok, t)
-		s.total += t
-		s.exact = s.exact && t >= 0
+		s.ranks[n], s.tok[n] = int32(k), float64(t)
+		n++
+		signs |= t | (exactLoad - t)
+		sum += t
 	}
-	s.tied = sized(s.tied, len(s.ranks))
+	s.ranks, s.tok, s.tied = s.ranks[:n], s.tok[:n], sized(s.tied, n)
+	s.sum, s.exact = sum, signs >= 0 && !f.weighted
+	if f.weighted {
+		for p, k := range s.ranks {
+			s.tok[p] /= f.weights[k]
+		}
+	}
 }
 
-// sum is the tokens of all eligible ranks, added in ascending order of rank.
-func (s *scan) sum() float64 {
-	if s.exact && s.total < exactSum {
-		return s.total
+// total is the tokens of all eligible ranks, added in ascending order of rank.
+func (s *scan) total() float64 {
+	if s.exact && uint(s.sum) < exactSum {
+		return float64(s.sum)
 	}
 	s.exact = false
 	total := 0.0
@@ -180,23 +185,58 @@ func (s *scan) sum() float64 {
 }
 
 // add books tokens on the rank at position p.
-func (s *scan) add(f *fleet, p int, tokens float64) {
+func (s *scan) add(f *fleet, p, tokens int) {
 	k := s.ranks[p]
-	s.raw[k] += tokens
+	f.tokens[k] += tokens
+	s.sum += tokens
+	s.tok[p] = float64(f.tokens[k])
 	if f.weighted {
-		s.tok[p] = s.raw[k] / f.weights[k]
-		return
+		s.tok[p] /= f.weights[k]
 	}
-	s.tok[p] = s.raw[k]
-	s.total += tokens
 }
 
 // drop takes position p out.
-func (s *scan) drop(p int) {
-	s.total -= s.tok[p]
+func (s *scan) drop(f *fleet, p int) {
+	s.sum -= f.tokens[s.ranks[p]]
 	s.ranks = append(s.ranks[:p], s.ranks[p+1:]...)
 	s.tok = append(s.tok[:p], s.tok[p+1:]...)
 	s.tied = s.tied[:len(s.ranks)]
+}
+
+// look sets match and the longest of it. matches is the request's own list.
+func (s *scan) look(matches []int32, tp int) {
+	s.match, s.mmax = nil, 0
+	if len(matches) == 0 {
+		return
+	}
+	n := len(s.ranks)
+	if n == tp && len(matches) >= tp {
+		s.match = matches[:n]
+	} else {
+		s.held = sized(s.held, n)
+		s.match = s.held
+		for p, k := range s.ranks {
+			s.match[p] = 0
+			if int(k) < len(matches) {
+				s.match[p] = matches[k]
+			}
+		}
+	}
+	most := s.match[0]
+	for _, m := range s.match {
+		most = max(most, m)
+	}
+	s.mmax = int(most)
+}
+
+// open makes match ready for scoring: all nothing while the gate is shut.
+func (s *scan) open() {
+	if s.gate && s.match != nil {
+		return
+	}
+	s.held = sized(s.held, len(s.ranks))
+	s.match = s.held
+	clear(s.match)
 }
 
 // choose returns the position of the best eligible rank for q: lowest score,
@@ -205,30 +245,29 @@ func (r *Router) choose(q *Request) (int, error) {
 	s := &r.scan
 	n := float64(q.tokens())
 	s.n, s.beta = n, r.cfg.KVCacheRoutingLoadBalanceWeight
-	s.denom = max(s.sum(), n)
+	s.denom = max(s.total(), n)
 	if s.denom == 0 {
 		if r.opt.Parity {
 			return 0, errZeroDivision()
 		}
 		s.denom = 1 // the load term is 0 whatever it is divided by
 	}
-	s.mmax = s.longest(q.Matches)
+	s.look(q.Matches, r.tp)
 	s.gate = float64(s.mmax)/math.Max(n, 1) > r.cfg.KVCacheRoutingMatchRateThreshold
-	matches := q.Matches
-	if !s.gate {
-		matches = nil
-	}
-	if s.beta-s.beta != 0 { // infinite or not a number: scores may not compare
-		return r.chooseLiteral(q.ID, matches), nil
-	}
 	var p int
-	if !s.gate && s.beta >= 0 && s.denom > 0 {
+	switch {
+	case s.beta-s.beta != 0: // infinite or not a number: scores may not compare
+		s.open()
+		return r.chooseLiteral(q.ID), nil
+	case !s.gate && s.beta >= 0 && s.denom > 0:
 		p = s.lightest()
-	} else {
-		p = s.lowest(matches)
+	default:
+		s.open()
+		p = s.lowest()
 	}
 	if s.tie > 1 {
-		s.markTied(p, matches)
+		s.open()
+		s.markTied(p)
 		p = r.mt.first(q.ID, s.tied, s.tie)
 	}
 	return p, nil
@@ -237,24 +276,6 @@ func (r *Router) choose(q *Request) (int, error) {
 // score is upstream's, in its order and without fusing any product into a sum.
 func (s *scan) score(t float64, m int) float64 {
 	return (s.n - float64(m)) + float64(s.beta*float64(float64(t/s.denom)*s.n))
-}
-
-// longest is the longest match over the eligible ranks.
-func (s *scan) longest(matches []int32) int {
-	most, first := int32(0), true
-	if len(matches) == 0 {
-		return 0
-	}
-	for _, k := range s.ranks {
-		m := int32(0)
-		if int(k) < len(matches) {
-			m = matches[k]
-		}
-		if first || m > most {
-			most, first = m, false
-		}
-	}
-	return int(most)
 }
 
 // lightest is the choice when no match counts: for β ≥ 0 the score never falls
@@ -273,15 +294,11 @@ func (s *scan) lightest() int {
 }
 
 // lowest scores every eligible rank.
-func (s *scan) lowest(matches []int32) int {
+func (s *scan) lowest() int {
 	best, bestTok, p, tie := math.Inf(1), 0.0, -1, 0
-	n, denom, beta := s.n, s.denom, s.beta
+	n, denom, beta, match := s.n, s.denom, s.beta, s.match[:len(s.tok)]
 	for i, t := range s.tok {
-		m := 0.0
-		if k := int(s.ranks[i]); k < len(matches) {
-			m = float64(matches[k])
-		}
-		score := (n - m) + float64(beta*float64(float64(t/denom)*n))
+		score := (n - float64(match[i])) + float64(beta*float64(float64(t/denom)*n))
 		if score > best {
 			continue
 		}
@@ -296,21 +313,16 @@ func (s *scan) lowest(matches []int32) int {
 }
 
 // markTied marks the positions that equal the best, of which p is the lowest.
-func (s *scan) markTied(p int, matches []int32) {
+func (s *scan) markTied(p int) {
 	for i := p; i < len(s.tok); i++ {
-		if s.tok[i] != s.bestTok {
-			continue
+		if s.tok[i] == s.bestTok {
+			s.tied[i] = s.score(s.tok[i], int(s.match[i])) == s.best
 		}
-		m := 0
-		if k := int(s.ranks[i]); k < len(matches) {
-			m = int(matches[k])
-		}
-		s.tied[i] = s.score(s.tok[i], m) == s.best
 	}
 }
 
 // chooseLiteral walks the shuffled list as upstream does.
-func (r *Router) chooseLiteral(id int64, matches []int32) int {
+func (r *Router) chooseLiteral(id int64) int {
 	s := &r.scan
 	s.order = sized(s.order, len(s.ranks))
 	for i := range s.order {
@@ -320,11 +332,7 @@ func (r *Router) chooseLiteral(id int64, matches []int32) int {
 	p := int(s.order[0])
 	s.best, s.bestTok, s.tie = math.Inf(1), s.tok[p], 1
 	for _, i := range s.order {
-		m := 0
-		if k := int(s.ranks[i]); k < len(matches) {
-			m = int(matches[k])
-		}
-		score := s.score(s.tok[i], m)
+		score := s.score(s.tok[i], int(s.match[i]))
 		if score < s.best || score == s.best && s.tok[i] < s.tok[p] {
 			p, s.best, s.bestTok = int(i), score, s.tok[i]
 		}
