@@ -127,10 +127,15 @@ func BenchmarkFloor(b *testing.B) {
 	batch := benchBatches(tp, n, 1)[0]
 	run := func(name string, do func()) {
 		b.Run(name, func(b *testing.B) {
+			began := processTime()
 			for range b.N {
 				do()
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/req")
+			took := processTime() - began
+			if took == 0 {
+				took = b.Elapsed()
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*n), "ns/req")
 		})
 	}
 	ranks, counts := make([]int32, n), make([]int, tp)

@@ -31,7 +31,6 @@ type Router struct {
 	sorter sorter
 	heap   []heapKey
 	scan   scan
-	known  []pinHint
 	load   []int
 }
 
