@@ -96,20 +96,27 @@ func (v *View) policyLine(b *cell.Block, f *view.Frame) {
 	}
 }
 
+// stagedHint says how many values are staged and, as far as there is room,
+// what to do with them.
 func (v *View) stagedHint(b *cell.Block, n int) {
-	staged := cell.Say("%s staged", cell.Int(n))
-	full := staged.Width() + len(" · A apply…   esc discard") - 3
-	if at := b.Width() - full - 1; at > b.At() {
-		b.To(at)
-	} else {
-		b.Gap(2)
+	dim := func(t cell.Text) cell.Run { return cell.Run{Role: cell.Dim, Text: t} }
+	runs := []cell.Run{
+		{Role: cell.Staged, Text: cell.Say("%s staged", cell.Int(n))}, dim(cell.Lit(" · ")),
+		{Role: cell.Key, Text: cell.Lit("A")}, dim(cell.Lit(" apply…   ")),
+		{Role: cell.Key, Text: cell.Lit("esc")}, dim(cell.Lit(" discard")),
 	}
-	b.Put(cell.Staged, staged)
-	b.Put(cell.Dim, cell.Lit(" · "))
-	b.Put(cell.Key, cell.Lit("A"))
-	b.Put(cell.Dim, cell.Lit(" apply…   "))
-	b.Put(cell.Key, cell.Lit("esc"))
-	b.Put(cell.Dim, cell.Lit(" discard"))
+	w := 0
+	for _, r := range runs {
+		w += r.Text.Width()
+	}
+	room := b.Width() - b.At() - 2
+	for ; len(runs) > 2 && w > room; runs = runs[:len(runs)-2] {
+		w -= runs[len(runs)-1].Text.Width() + runs[len(runs)-2].Text.Width()
+	}
+	if at := b.Width() - w - 1; at > b.At() {
+		b.To(at)
+	}
+	b.Runs(runs...)
 }
 
 // twoPanes puts the knobs left, the item under the cursor and the history

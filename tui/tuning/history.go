@@ -142,9 +142,9 @@ func facts(b *cell.Block, f *view.Frame, d *doc, it item) {
 		name = cell.Say("%s %s", cell.Foreign(t.String()), name)
 	}
 	wrap(cell.Strong, name)
+	wrap(cell.Dim, cell.Foreign(field.Name))
 	wrap(cell.Plain, cell.Foreign(field.Help))
 	b.Blank(1)
-	say(cell.Lit("name"), cell.Plain, cell.Foreign(field.Name))
 	say(cell.Lit("now"), cell.Plain, edit.Pretty(&field, inForce(f, &field, t)))
 	if s, staged := f.StagedValue(field.Name, t); staged {
 		say(cell.Lit("staged"), cell.Staged, edit.Pretty(&field, s))

@@ -77,3 +77,18 @@ func (All) intent()     {}
 
 // Filterer is a view that takes a filter from another view.
 type Filterer interface{ SetFilter(text string) }
+
+// Sorter is a view whose order the frame's chooser can change.
+type Sorter interface {
+	// SortFields names the columns to sort by, the present one, and whether its
+	// greatest comes first.
+	SortFields() (names []string, now string, falling bool)
+	// SortBy orders by the named column.
+	SortBy(name string) bool
+}
+
+// Answered is a view that wants to see the answers to commands, for example to
+// leave the refused conversations marked.
+type Answered interface {
+	Answered(cmd model.Command, reply model.Reply)
+}
