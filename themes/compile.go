@@ -20,6 +20,7 @@ type Theme struct {
 	Name string
 	// Kind is the ground that it was made for.
 	Kind   Kind
+	depth  Depth
 	plain  [NumRoles]string
 	cursor [NumRoles]string
 	stale  [NumRoles]string
@@ -41,7 +42,7 @@ func (t *Theme) Stale(r Role) string { return t.stale[r] }
 
 // Compile turns a theme into sequences for a depth.
 func (f *File) Compile(d Depth) *Theme {
-	t := &Theme{Name: f.Name, Kind: f.Kind}
+	t := &Theme{Name: f.Name, Kind: f.Kind, depth: d}
 	cur, dim := f.Styles[Cursor], f.Styles[Dim]
 	for _, r := range Roles() {
 		s := f.Styles[r]
@@ -134,3 +135,7 @@ func appendNamed(b []byte, i int, ground bool) []byte {
 	}
 	return strconv.AppendInt(append(b, ';'), code, 10)
 }
+
+// Colourless reports that the tab in front looks like the others but for its
+// attributes: signs must carry what colours do elsewhere.
+func (t *Theme) Colourless() bool { return t.Kind == Mono || t.depth == NoColour }

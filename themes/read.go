@@ -173,6 +173,9 @@ func (r reader) colours(e entry, into map[string]Colour) error {
 		return err
 	}
 	for _, c := range list {
+		if _, taken := attrNamed(c.key); taken || c.key == "on" {
+			return r.fail(c.at, "%q is a word of the role lines: give the colour another name", c.key)
+		}
 		if !c.isText {
 			return r.fail(c.valueToken, "%s: want one colour", c.key)
 		}

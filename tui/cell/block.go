@@ -40,9 +40,10 @@ type Block struct {
 type rowState struct {
 	open bool
 	kind Row
-	at   int  // cells painted
-	role Role // in force
-	set  bool // a sequence was written, role is in force
+	at   int    // cells painted
+	role Role   // in force
+	seq  string // its sequence
+	set  bool   // a sequence was written, role is in force
 }
 
 // NewBlock returns an empty block of rows w cells wide.
@@ -119,8 +120,10 @@ func (b *Block) use(r Role) {
 	default:
 		seq = b.ink.Theme.SGR(r)
 	}
-	b.row.role, b.row.set = r, true
-	b.buf = append(b.buf, seq...)
+	if !b.row.set || seq != b.row.seq {
+		b.buf = append(b.buf, seq...)
+	}
+	b.row.role, b.row.seq, b.row.set = r, seq, true
 }
 
 const blanks = "                                                                "

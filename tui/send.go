@@ -1,0 +1,175 @@
+package tui
+
+import (
+	"cmp"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"adpdeck/router/model"
+	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
+	"adpdeck/tui/view"
+)
+
+// maxPending bounds the commands that wait for an answer.
+const maxPending = 8
+
+// replyMsg is the answer to a command; lost says that none will come.
+type replyMsg struct {
+	cmd   model.Command
+	reply model.Reply
+	lost  bool
+	clear bool // drop the staged values when accepted
+}
+
+// send completes a command and sends it through the client.
+func (m *Model) send(s view.Send) tea.Cmd {
+	c := s.Command
+	if len(m.pending) >= maxPending {
+		m.say(view.Failed, cell.Say("%s commands wait for an answer: try again when they have come", cell.Int(maxPending)))
+		return nil
+	}
+	if m.frame.State == nil || m.past.held != nil {
+		m.say(view.Failed, cell.Lit("not sent: the screen does not show the present"))
+		return nil
+	}
+	c.ID = cmp.Or(c.ID, m.opt.NewID())
+	c.Actor = cmp.Or(c.Actor, m.opt.Actor)
+	if c.Verb != model.VerbSpeed {
+		c.Expect = cmp.Or(c.Expect, m.frame.State.Version)
+		m.expected = m.frame.State.Version + 1
+	}
+	m.pending[c.ID] = c
+	m.opt.Log.Info("command sent", "id", c.ID, "verb", c.Verb, "expect", c.Expect)
+	answer := m.opt.Client.Do(c)
+	return func() tea.Msg {
+		r, ok := <-answer
+		return replyMsg{cmd: c, reply: r, lost: !ok, clear: s.ClearStaged}
+	}
+}
+
+// onReply tells what became of a command.
+func (m *Model) onReply(r replyMsg) {
+	delete(m.pending, r.cmd.ID)
+	m.expected = 0
+	m.opt.Log.Info("command answered", "id", r.cmd.ID, "accepted", r.reply.Accepted, "version", r.reply.Version, "lost", r.lost)
+	switch {
+	case r.lost:
+		m.say(view.Failed, cell.Say("%s: the link was lost before the answer; look at the version before trying again", cell.Foreign(string(r.cmd.Verb))))
+	case r.reply.Accepted:
+		if r.cmd.Verb != model.VerbSpeed {
+			m.expected = r.reply.Version
+		}
+		if r.clear {
+			m.staged = nil
+		}
+		m.say(view.Done, accepted(r.cmd, r.reply))
+	default:
+		m.say(view.Failed, refused(r.cmd, r.reply.Refusal, len(m.staged) > 0))
+	}
+	if !r.lost {
+		for _, v := range m.opt.Views {
+			if a, ok := v.(view.Answered); ok {
+				a.Answered(r.cmd, r.reply)
+			}
+		}
+	}
+	m.read(m.opt.Now())
+	m.refresh()
+}
+
+// accepted is the toast of a command that was done.
+func accepted(c model.Command, r model.Reply) cell.Text {
+	what := cell.Foreign(cmp.Or(r.What, string(c.Verb)))
+	if c.Verb == model.VerbSpeed {
+		if c.Speed == 0 {
+			return cell.Lit("simulation paused · p goes on")
+		}
+		return cell.Say("simulation at ×%s", speedText(c.Speed))
+	}
+	done, gone := 0, 0
+	for _, it := range r.Items {
+		if it.Done {
+			done++
+		} else {
+			gone++
+		}
+	}
+	if gone > 0 {
+		return cell.Say("%s: %s done, %s not (left marked) · v%s · U undo", cell.Foreign(string(c.Verb)), cell.Int(done), cell.Int(gone), cell.Int(r.Version))
+	}
+	return cell.Say("%s applied as v%s · U undo", what, cell.Int(r.Version))
+}
+
+// refused is the toast of a command that was not done: why, and what next.
+func refused(c model.Command, why *model.Refusal, staged bool) cell.Text {
+	if why == nil {
+		return cell.Say("refused: %s, without a reason", cell.Foreign(string(c.Verb)))
+	}
+	if why.Code == model.RefusedConflict && why.Current != nil {
+		next := cell.Lit("look and try again")
+		if staged {
+			next = cell.Lit("A applies on top")
+		}
+		cur := why.Current
+		return cell.Say("refused: v%s is old, %s made v%s (%s). %s", cell.Int(c.Expect), cell.Fit(cur.Actor, 16), cell.Int(cur.Version), cell.Fit(cur.What, 24), next)
+	}
+	return cell.Say("refused: %s", cell.Foreign(why.Error()))
+}
+
+// undo takes back the newest change; when that is an undo itself, this is the
+// redo.
+func (m *Model) undo() tea.Cmd {
+	c := model.Command{Verb: model.VerbUndo}
+	if revs := m.frame.State.Revisions; len(revs) > 0 && revs[0].Undoes != 0 {
+		c.Undo = revs[0].Version
+	}
+	return m.send(view.Send{Command: c})
+}
+
+// The range of the simulation's speed.
+const (
+	minSpeed = 0.25
+	maxSpeed = 64.0
+)
+
+// changeSpeed halves or doubles the speed, or pauses; of a recording too.
+func (m *Model) changeSpeed(id command.ID) tea.Cmd {
+	p, replay := m.opt.Client.(player)
+	now := m.live.Link.Replay.Speed
+	if !replay {
+		if m.live.State == nil {
+			return nil
+		}
+		now = m.live.State.Source.Speed
+	} else if m.live.Link.Replay.Paused {
+		now = 0
+	}
+	if now > 0 {
+		m.speed = now
+	}
+	next := m.speed
+	switch id {
+	case command.Slower:
+		next = max(minSpeed, m.speed/2)
+	case command.Faster:
+		next = min(maxSpeed, m.speed*2)
+	case command.Pause:
+		if now > 0 {
+			next = 0
+		}
+	}
+	if replay {
+		p.Pause(next == 0)
+		if next > 0 {
+			m.speed = next
+			p.Speed(next)
+		}
+		return nil
+	}
+	if m.past.held != nil {
+		m.past.held = nil
+		m.refresh()
+	}
+	return m.send(view.Send{Command: model.Command{Verb: model.VerbSpeed, Speed: next}})
+}

@@ -1,0 +1,61 @@
+package tui
+
+import (
+	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
+)
+
+// sortBy chooses the column that orders a list.
+type sortBy struct {
+	v     view.Sorter
+	names []string
+	at    int
+}
+
+func newSortBy(v view.Sorter) *sortBy {
+	names, now, _ := v.SortFields()
+	d := &sortBy{v: v, names: names}
+	for i, n := range names {
+		if n == now {
+			d.at = i
+		}
+	}
+	return d
+}
+
+func (d *sortBy) Title() cell.Text            { return cell.Lit("Sort by") }
+func (d *sortBy) Foot(*view.Frame) cell.Text  { return cell.Lit("⏎ sorts · esc") }
+func (d *sortBy) Size(*view.Frame) (w, h int) { return 30, len(d.names) }
+func (d *sortBy) Acts() bool                  { return false }
+
+func (d *sortBy) Draw(f *view.Frame, w, h int) []string {
+	b := cell.NewBlock(f.Ink, w)
+	from := max(0, min(d.at-h/2, len(d.names)-h))
+	for i := from; i < len(d.names) && i < from+h; i++ {
+		kind, mark := cell.Normal, cell.Lit("   ")
+		if i == d.at {
+			kind, mark = cell.Cursor, cell.Say(" %s ", cell.Glyph(f.Ink.Glyphs.CursorMark))
+		}
+		b.Begin(kind)
+		b.Put(cell.Plain, mark)
+		b.Put(cell.Plain, cell.Foreign(d.names[i]))
+	}
+	return b.Lines(h)
+}
+
+func (d *sortBy) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
+	switch k.Name {
+	case "j", "down":
+		d.at = min(d.at+1, len(d.names)-1)
+	case "k", "up":
+		d.at = max(d.at-1, 0)
+	case "q", "s":
+		return nil, true
+	case "enter":
+		if d.at < len(d.names) {
+			d.v.SortBy(d.names[d.at])
+		}
+		return nil, true
+	}
+	return nil, false
+}
