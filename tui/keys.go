@@ -124,6 +124,11 @@ func (m *Model) run(id command.ID) tea.Cmd {
 	case command.Interrupt:
 		return m.quit(true)
 	case command.Undo:
+		if u, ok := m.current().(view.Undoer); ok {
+			if in, ok := u.Undo(&m.frame); ok {
+				return m.carry(in)
+			}
+		}
 		return m.undo()
 	case command.Slower, command.Faster, command.Pause:
 		return m.changeSpeed(id)

@@ -101,9 +101,12 @@ func (v *View) policyLine(b *cell.Block, f *view.Frame) {
 func (v *View) stagedHint(b *cell.Block, n int) {
 	dim := func(t cell.Text) cell.Run { return cell.Run{Role: cell.Dim, Text: t} }
 	runs := []cell.Run{
-		{Role: cell.Staged, Text: cell.Say("%s staged", cell.Int(n))}, dim(cell.Lit(" · ")),
-		{Role: cell.Key, Text: cell.Lit("A")}, dim(cell.Lit(" apply…   ")),
-		{Role: cell.Key, Text: cell.Lit("esc")}, dim(cell.Lit(" discard")),
+		{Role: cell.Staged, Text: cell.Say("%s staged", cell.Int(n))},
+		dim(cell.Lit(" · ")),
+		{Role: cell.Key, Text: cell.Lit("A")},
+		dim(cell.Lit(" apply…   ")),
+		{Role: cell.Key, Text: cell.Lit("esc")},
+		dim(cell.Lit(" discard")),
 	}
 	w := 0
 	for _, r := range runs {

@@ -102,15 +102,20 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 		if len(f.Staged) > 0 {
 			return view.Show{Dialog: dialog.NewApply(f)}, true
 		}
-	case command.Undo:
-		if rev, ok := revision(f, it); ok {
-			return view.Show{Dialog: dialog.NewUndo(f, rev)}, true
-		}
-		return nil, false
 	default:
 		return nil, false
 	}
 	return nil, true
+}
+
+// Undo asks whether to take back the revision under the cursor.
+func (v *View) Undo(f *view.Frame) (in view.Intent, ok bool) {
+	d := gather(f)
+	rev, ok := revision(f, v.cursor(f, &d))
+	if !ok {
+		return nil, false
+	}
+	return view.Show{Dialog: dialog.NewUndo(f, rev)}, true
 }
 
 // move moves the cursor over the items, past titles and blank rows.
