@@ -84,7 +84,7 @@ func (m *Merger) Apply(ch *model.Change) *model.State {
 func (m *Merger) index(convs []*model.Conv) []*model.Conv {
 	list := convs
 	if !slices.IsSortedFunc(list, convOrder) {
-		list = slices.SortedFunc(slices.Values(convs), convOrder)
+		list = slices.SortedStableFunc(slices.Values(convs), convOrder)
 	}
 	m.byKey = make(map[model.ConvKey]*model.Conv, len(list))
 	double := 0

@@ -254,8 +254,8 @@ func (p *peer) send(msg []byte) error {
 // client's own, so that ours is not lost with the connection.
 func (p *peer) goodbye(end *closing) {
 	p.ended.Store(true)
-	now := time.Now()
-	_ = p.conn.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(end.code, end.reason), now.Add(closeGrace))
-	_ = p.conn.SetReadDeadline(now.Add(closeGrace))
+	bye := websocket.FormatCloseMessage(end.code, end.reason)
+	_ = p.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(p.s.opt.WriteTimeout))
+	_ = p.conn.SetReadDeadline(time.Now().Add(closeGrace))
 	<-p.quit
 }

@@ -13,8 +13,15 @@ import (
 func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
 	r.lock(now)
-	defer r.mu.Unlock()
-	return r.snapshot()
+	s := r.snapshot()
+	r.mu.Unlock()
+	return ordered(s)
+}
+
+// ordered puts the conversations of a new snapshot in order, outside the lock.
+func ordered(s *model.State) *model.State {
+	slices.SortStableFunc(s.Convs, CompareConvs)
+	return s
 }
 
 func (r *Router) snapshot() *model.State {
@@ -46,8 +53,8 @@ func compareTargets(a, b model.Target) int {
 	return 0
 }
 
-// newestConvs publishes the conversations that were active last, newest first
-// and at most model.MaxFeedConvs of them; equal times are ordered by key.
+// newestConvs publishes the conversations that were active last, at most
+// model.MaxFeedConvs of them, in nearly the order of CompareConvs.
 func (r *Router) newestConvs() []*model.Conv {
 	out := make([]*model.Conv, 0, min(len(r.convs.byKey), model.MaxFeedConvs))
 	for _, l := range []*convList{&r.convs.active, &r.convs.held} {
@@ -55,7 +62,6 @@ func (r *Router) newestConvs() []*model.Conv {
 			out = append(out, r.publish(c))
 		}
 	}
-	slices.SortStableFunc(out, CompareConvs)
 	return out
 }
 

@@ -15,6 +15,10 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
+// maxCandidates bounds the ranks that one decision record explains, the chosen
+// and the best others; 4,096 records then take about 25 MB at most.
+const maxCandidates = 64
+
 // Clock is the time that the router lives in: the wall's, or a simulation's.
 // It is read before the router's lock is taken. Where two calls read it out of
 // order the router keeps the later time.
@@ -160,7 +164,7 @@ func (r *Router) addWorkers(specs []model.WorkerSpec) error {
 		r.byID[spec.ID] = i
 		counts[i] = spec.Ranks
 		w := &worker{spec: spec, index: i, ranks: make([]rankState, spec.Ranks)}
-		w.engine = adp.New(spec.Ranks, r.settings.AttentionDpConfig, r.binds.View(spec.ID), adp.Options{Record: r.record})
+		w.engine = adp.New(spec.Ranks, r.settings.AttentionDpConfig, r.binds.View(spec.ID), adp.Options{Record: r.record, MaxCandidates: maxCandidates})
 		for k := range w.ranks {
 			s := &w.ranks[k]
 			s.hits = newWindow(5*time.Second, 12)
@@ -179,8 +183,15 @@ func (r *Router) addWorkers(specs []model.WorkerSpec) error {
 
 func (r *Router) checkSettings() error {
 	for _, w := range r.settings.Weights {
-		if err := r.checkTarget(w.Target); err != nil || w.Target.Rank == model.NoRank {
-			return fmt.Errorf("router: weight of %s: %w", w.Target, errors.Join(err, ErrNoRank))
+		err := r.checkTarget(w.Target)
+		if err == nil && w.Target.Rank == model.NoRank {
+			err = ErrNoRank
+		}
+		if err != nil {
+			return fmt.Errorf("router: weight of %s: %w", w.Target, err)
+		}
+		if !(w.Weight >= model.MinWeight && w.Weight <= model.MaxWeight) {
+			return fmt.Errorf("router: weight of %s is %v: give 0 to 2", w.Target, w.Weight)
 		}
 	}
 	if ref := r.settings.Check(); ref != nil {

@@ -56,7 +56,6 @@ func (s *Subscription) Start() *model.State {
 	now := s.r.clock.Now()
 	r := s.r
 	r.lock(now)
-	defer r.mu.Unlock()
 	state := r.snapshot()
 	s.started = slices.Contains(r.subs, s)
 	s.stamp, s.decision, s.settled, s.event = r.stamp, r.decisions.n, r.settled.n, r.history.events.n
@@ -68,7 +67,8 @@ func (s *Subscription) Start() *model.State {
 			s.ranks = append(s.ranks, r.rankRow(w, k))
 		}
 	}
-	return state
+	r.mu.Unlock()
+	return ordered(state)
 }
 
 // Take returns everything since the last Take or Start, coalesced: each object

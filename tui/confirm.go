@@ -60,7 +60,7 @@ func (d *confirm) Draw(f *view.Frame, w, h int) []string {
 	b.Begin(cell.Normal)
 	b.Begin(cell.Normal)
 	b.Gap(2)
-	b.Put(cell.Dim, cell.Lit("y, or ⏎ on the button"))
+	b.Put(cell.Dim, cell.Lit("y, or enter on the button"))
 	b.To(w - 26)
 	button(b, cell.Lit("Cancel"), !d.yes)
 	b.Gap(2)

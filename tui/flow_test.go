@@ -51,14 +51,13 @@ func TestOffCommandsSayWhy(t *testing.T) {
 	if len(c.views[0].did) != 0 {
 		t.Errorf("stale, and yet %v", c.views[0].did)
 	}
-	c.press("enter")
-	if c.client.retries != 0 {
-		t.Error("enter opens what is selected, also when stale")
+	c.press("enter", "ctrl+r")
+	if c.client.retries != 2 {
+		t.Errorf("enter and ctrl+r tried %d times", c.client.retries)
 	}
-	c.press("ctrl+r")
-	if c.client.retries != 1 {
-		t.Error("ctrl+r did not retry")
-	}
+	c.pass(7 * time.Second)
+	c.want(-1, "⏎ retry")
+	c.want(-1, "z look back")
 }
 
 func TestSendShowsTheVersionToComeAndWhatBecameOfIt(t *testing.T) {

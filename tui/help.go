@@ -94,9 +94,9 @@ func (d *help) halves(b *cell.Block, h int) {
 		if i < len(left) {
 			helpLine(b, left[i], 12)
 		}
-		b.To(36)
+		b.To(37)
 		if i < len(right) {
-			helpLine(b, right[i], 10)
+			helpLine(b, right[i], 8)
 		}
 	}
 	for b.Height() < h+2 {
@@ -126,7 +126,7 @@ func helpLine(b *cell.Block, l command.Line, keysW int) {
 	if l.Off != "" {
 		keys, words = cell.Dim, cell.Dim
 	}
-	text := cell.Foreign(strings.Join(l.Keys, " "))
+	text := keyText(b.Ink(), strings.Join(l.Keys, " "))
 	b.Left(keys, max(keysW, text.Width()), text)
 	b.Gap(1)
 	b.Put(words, cell.Foreign(l.Help))

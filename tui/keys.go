@@ -74,12 +74,11 @@ func (m *Model) onKey(k view.Key) tea.Cmd {
 
 // perform runs a command unless it is off, and then says why.
 func (m *Model) perform(c *command.Command, key string) tea.Cmd {
-	s := m.situation()
-	if why := c.Reason(s); why != "" {
-		// An Enter on a broken link means: try now.
-		if key == "enter" && (m.link == command.LinkStale || m.link == command.LinkNone) {
-			return m.run(command.Retry)
-		}
+	// Enter on a broken link means: try now.
+	if key == "enter" && (m.link == command.LinkStale || m.link == command.LinkNone) {
+		return m.run(command.Retry)
+	}
+	if why := c.Reason(m.situation()); why != "" {
 		m.say(view.Note, cell.Say("%s is off: %s", cell.Foreign(command.KeyName(key)), cell.Foreign(why)))
 		return nil
 	}
@@ -124,6 +123,11 @@ func (m *Model) run(id command.ID) tea.Cmd {
 	case command.Interrupt:
 		return m.quit(true)
 	case command.Undo:
+		if u, ok := m.current().(view.Undoer); ok {
+			if in, ok := u.Undo(&m.frame); ok {
+				return m.carry(in)
+			}
+		}
 		return m.undo()
 	case command.Slower, command.Faster, command.Pause:
 		return m.changeSpeed(id)

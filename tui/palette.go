@@ -25,7 +25,7 @@ const (
 func newPalette(m *Model) *palette { return &palette{m: m} }
 
 func (d *palette) Title() cell.Text            { return cell.Lit("Command") }
-func (d *palette) Foot(*view.Frame) cell.Text  { return cell.Lit("tab completes · ⏎ runs · esc") }
+func (d *palette) Foot(*view.Frame) cell.Text  { return cell.Lit("tab completes · enter runs · esc") }
 func (d *palette) Size(*view.Frame) (w, h int) { return 62, 13 }
 func (d *palette) Acts() bool                  { return false }
 

@@ -24,7 +24,7 @@ func newSortBy(v view.Sorter) *sortBy {
 }
 
 func (d *sortBy) Title() cell.Text            { return cell.Lit("Sort by") }
-func (d *sortBy) Foot(*view.Frame) cell.Text  { return cell.Lit("⏎ sorts · esc") }
+func (d *sortBy) Foot(*view.Frame) cell.Text  { return cell.Lit("enter sorts · esc") }
 func (d *sortBy) Size(*view.Frame) (w, h int) { return 30, len(d.names) }
 func (d *sortBy) Acts() bool                  { return false }
 

@@ -59,8 +59,9 @@ func benchBatches(tp, n, batches int) []*Batch {
 	return out
 }
 
-// BenchmarkRoute reports ns per routed request, and how many times faster that
-// is than upstream's Python.
+// BenchmarkRoute reports ns of processor time per routed request, how many
+// times faster that is than upstream's Python, and that as a multiple of the
+// bar (KV-aware 50, default 20, conversation 10).
 func BenchmarkRoute(b *testing.B) {
 	for _, s := range benchShapes {
 		for ti, tp := range []int{8, 64, 256} {
@@ -77,11 +78,17 @@ func BenchmarkRoute(b *testing.B) {
 						warmConversations(r, batches, &out, s.fresh)
 					}
 					b.ReportAllocs()
+					began := processTime()
 					b.ResetTimer()
 					for i := range b.N {
 						_ = r.Route(batches[i%len(batches)], &out)
 					}
-					ns := float64(b.Elapsed().Nanoseconds()) / float64(b.N*n)
+					b.StopTimer()
+					took := processTime() - began
+					if took == 0 {
+						took = b.Elapsed()
+					}
+					ns := float64(took.Nanoseconds()) / float64(b.N*n)
 					b.ReportMetric(ns, "ns/req")
 					b.ReportMetric(s.python[ti][ni]*1000/ns, "x-python")
 					b.ReportMetric(s.python[ti][ni]*1000/ns/s.ratio, "x-bar")
@@ -120,10 +127,15 @@ func BenchmarkFloor(b *testing.B) {
 	batch := benchBatches(tp, n, 1)[0]
 	run := func(name string, do func()) {
 		b.Run(name, func(b *testing.B) {
+			began := processTime()
 			for range b.N {
 				do()
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/req")
+			took := processTime() - began
+			if took == 0 {
+				took = b.Elapsed()
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N*n), "ns/req")
 		})
 	}
 	ranks, counts := make([]int32, n), make([]int, tp)
@@ -159,7 +171,9 @@ func BenchmarkFloor(b *testing.B) {
 		for i := range batch.Requests {
 			best := 0.0
 			for k, m := range batch.Requests[i].Matches {
-				best = max(best, float64(m)-loads[k])
+				if x := float64(m) - loads[k]; x > best {
+					best = x
+				}
 			}
 			loads[i%tp] += best
 		}

@@ -6,14 +6,6 @@ import (
 	"adpdeck/router/model"
 )
 
-// pinHint remembers phase 1's look-up of a key for phase 2, with the router's
-// own LRU: the slot is still the key's while its generation is unchanged.
-type pinHint struct {
-	tag  uint32
-	gen  uint32
-	slot int32
-}
-
 // routeConversation is ConversationAwareADPRouter: a bound conversation goes
 // back to its rank, a new one where the placement policy says.
 func (r *Router) routeConversation() error {
@@ -22,7 +14,6 @@ func (r *Router) routeConversation() error {
 			return err
 		}
 	}
-	r.known = r.known[:0]
 	byTokens := r.cfg.KVCacheRoutingNewConvPlacement == model.PlaceLeastTokens
 	r.load = sized(r.load, r.tp)
 	if byTokens {
@@ -43,8 +34,8 @@ func (r *Router) routeConversation() error {
 	if r.opt.Record {
 		r.stampExpected()
 	}
-	for at, i := range r.rest {
-		r.placeBound(i, at, byTokens)
+	for _, i := range r.rest {
+		r.placeBound(i, byTokens)
 	}
 	_, most := r.fleet.fair(0)
 	if r.fleet.nOpen > 0 {
@@ -99,20 +90,16 @@ func (r *Router) unboundPass(strict, mixed, byTokens bool) error {
 				continue
 			}
 		}
+		if q.Params == nil || q.Params.Rank == nil || q.Null {
+			r.rest = append(r.rest, int32(i))
+			continue
+		}
 		key := q.key()
-		hint := pinHint{slot: noSlot}
 		bound := false
 		if key != "" {
-			if r.own != nil {
-				hint.tag = r.own.hash(key)
-				if hint.slot = r.own.find(hint.tag, key); hint.slot >= 0 {
-					hint.gen, bound = r.own.slots[hint.slot].gen, true
-				}
-			} else {
-				_, bound = r.pins.Get(key)
-			}
+			_, bound = r.pins.Get(key)
 		}
-		if !bound {
+		if !bound { // a pin beats the rank that is asked for
 			w, err := r.explicit(q)
 			if err != nil {
 				return err
@@ -123,9 +110,6 @@ func (r *Router) unboundPass(strict, mixed, byTokens bool) error {
 			}
 		}
 		r.rest = append(r.rest, int32(i))
-		if r.own != nil {
-			r.known = append(r.known, hint)
-		}
 	}
 	return nil
 }
@@ -147,7 +131,7 @@ func (r *Router) takeExplicit(i int32, k int, key string, byTokens bool) {
 
 // placeBound serves one request of phase 2: back to its rank when it is bound
 // and the rank has room, else where the policy says.
-func (r *Router) placeBound(i int32, at int, byTokens bool) {
+func (r *Router) placeBound(i int32, byTokens bool) {
 	q := &r.b.Requests[i]
 	key := q.key()
 	n := 0
@@ -155,17 +139,16 @@ func (r *Router) placeBound(i int32, at int, byTokens bool) {
 		n = q.tokens()
 	}
 	phase := model.PhasePlaced
-	var slot int32 = noSlot
+	var at pinSlot
 	if key != "" {
-		var t int
-		var bound bool
-		t, slot, bound = r.lookUp(key, at)
-		bound = bound && t >= 0 && t < r.tp
+		at = r.lookUp(key)
+		t := at.rank
+		bound := at.bound && t >= 0 && t < r.tp
 		if bound && r.fleet.counts[t] < r.b.HardCap {
 			if r.opt.Record {
 				r.record(i, t, model.PhasePinned, float64(n))
 			}
-			r.rebind(key, t, slot)
+			r.bind(key, t, at)
 			r.assign(i, t)
 			r.load[t] += n
 			return
@@ -186,40 +169,44 @@ func (r *Router) placeBound(i int32, at int, byTokens bool) {
 		r.recordPlaced(i, k, phase, float64(n), fell)
 	}
 	if key != "" {
-		if r.own != nil && slot == noSlot {
-			r.own.insert(r.known[at].tag, key, k)
-		} else {
-			r.rebind(key, k, slot)
-		}
+		r.bind(key, k, at)
 	}
 	r.assign(i, k)
 	r.load[k] += n
 }
 
-// lookUp finds the present binding of key, the at-th of phase 2.
-func (r *Router) lookUp(key string, at int) (rank int, slot int32, ok bool) {
-	if r.own == nil {
-		rank, ok = r.pins.Get(key)
-		return rank, noSlot, ok
-	}
-	h := r.known[at]
-	slot = h.slot
-	if slot < 0 || r.own.slots[slot].gen != h.gen {
-		slot = r.own.find(h.tag, key)
-	}
-	if slot < 0 {
-		return 0, noSlot, false
-	}
-	return int(r.own.slots[slot].rank), slot, true
+// pinSlot is what a look-up found: the rank and, in the router's own map,
+// where the key is or how it hashes, so that binding it needs no second search.
+type pinSlot struct {
+	rank  int
+	bound bool
+	slot  int32
+	tag   uint32
 }
 
-// rebind records key at rank k as the newest binding.
-func (r *Router) rebind(key string, k int, slot int32) {
-	if r.own != nil && slot >= 0 {
-		r.own.touch(slot, k)
-		return
+func (r *Router) lookUp(key string) pinSlot {
+	if r.own == nil {
+		rank, ok := r.pins.Get(key)
+		return pinSlot{rank: rank, bound: ok}
 	}
-	r.pins.Record(key, k)
+	p := pinSlot{tag: r.own.hash(key)}
+	if p.slot = r.own.find(p.tag, key); p.slot >= 0 {
+		p.rank, p.bound = int(r.own.slots[p.slot].rank), true
+	}
+	return p
+}
+
+// bind records key at rank k as the newest binding; at is its look-up, with no
+// change of the map since.
+func (r *Router) bind(key string, k int, at pinSlot) {
+	switch {
+	case r.own == nil:
+		r.pins.Record(key, k)
+	case at.bound:
+		r.own.touch(at.slot, k)
+	default:
+		r.own.insert(at.tag, key, k)
+	}
 }
 
 // place picks a rank by policy. fell reports that no rank was under its soft
@@ -263,7 +250,7 @@ func (r *Router) leastQueued(under bool) int {
 	if !f.weighted && !f.closed {
 		k, least := model.NoRank, math.MaxInt
 		if under && r.tp > 0 {
-			least = f.caps[0] // all caps are equal
+			least = f.cap // the same for all
 		}
 		for i, c := range f.counts {
 			if c < least {

@@ -46,7 +46,7 @@ func (r *Router) routeDefault() error {
 			h[0] = h[len(h)-1]
 			h = h[:len(h)-1]
 		}
-		siftDown(h, 0)
+		r.fleet.siftDown(h, 0)
 	}
 	return nil
 }
@@ -108,25 +108,29 @@ func (r *Router) leaveOver(order []sortKey) {
 	slices.Sort(r.out.Unassigned)
 }
 
-// heapKey orders ranks by tokens, then count, then rank: a total order.
+// heapKey orders ranks by tokens, then count, then rank: a total order. The
+// count is looked up, since tokens alone nearly always decide.
 type heapKey struct {
-	tokens, count uint64
-	rank          int32
-}
-
-func (a *heapKey) less(b *heapKey) bool {
-	if a.tokens != b.tokens {
-		return a.tokens < b.tokens
-	}
-	if a.count != b.count {
-		return a.count < b.count
-	}
-	return a.rank < b.rank
+	tokens uint64
+	rank   int32
 }
 
 func (r *Router) heapKey(k int) heapKey {
-	f := &r.fleet
-	return heapKey{f.ordinal(f.tokens[k], k), f.ordinal(f.counts[k], k), int32(k)}
+	return heapKey{r.fleet.ordinal(r.fleet.tokens[k], k), int32(k)}
+}
+
+func (f *fleet) less(a, b heapKey) bool {
+	if a.tokens != b.tokens {
+		return a.tokens < b.tokens
+	}
+	return f.fewer(int(a.rank), int(b.rank))
+}
+
+func (f *fleet) fewer(a, b int) bool {
+	if x, y := f.ordinal(f.counts[a], a), f.ordinal(f.counts[b], b); x != y {
+		return x < y
+	}
+	return a < b
 }
 
 // fillHeap collects the ranks under their soft cap. For a single request the
@@ -140,17 +144,17 @@ func (r *Router) fillHeap(all bool) []heapKey {
 		switch key := r.heapKey(k); {
 		case all || len(r.heap) == 0:
 			r.heap = append(r.heap, key)
-		case key.less(&r.heap[0]):
+		case r.fleet.less(key, r.heap[0]):
 			r.heap[0] = key
 		}
 	}
 	for i := len(r.heap)/2 - 1; i >= 0; i-- {
-		siftDown(r.heap, i)
+		r.fleet.siftDown(r.heap, i)
 	}
 	return r.heap
 }
 
-func siftDown(h []heapKey, i int) {
+func (f *fleet) siftDown(h []heapKey, i int) {
 	if i >= len(h) {
 		return
 	}
@@ -160,10 +164,10 @@ func siftDown(h []heapKey, i int) {
 		if c >= len(h) {
 			break
 		}
-		if c+1 < len(h) && h[c+1].less(&h[c]) {
+		if c+1 < len(h) && f.less(h[c+1], h[c]) {
 			c++
 		}
-		if !h[c].less(&x) {
+		if !f.less(h[c], x) {
 			break
 		}
 		h[i] = h[c]

@@ -5,8 +5,11 @@ import "math"
 // fleet is the ranks as one call sees them.
 type fleet struct {
 	counts []int // active requests, growing with each placement
-	tokens []int // active tokens as gathered
-	caps   []int // soft cap of each rank, set by expect
+	tokens []int // active tokens, growing as the policy books them
+	sum    int   // of counts
+	most   int   // the largest of counts
+	cap    int   // soft cap, set by expect; the same for all ranks unless caps is in force
+	caps   []int // soft cap of each rank while something differs from upstream
 	// open and weights are filled when something differs from upstream: some
 	// rank is closed, or some weight is not 1.
 	open     []bool
@@ -21,13 +24,21 @@ const maxWeight = 1 << 20
 
 // load takes the gathered states by position.
 func (f *fleet) load(b *Batch, tp int) {
-	f.counts, f.tokens, f.caps = sized(f.counts, tp), sized(f.tokens, tp), sized(f.caps, tp)
+	f.counts, f.tokens = sized(f.counts, tp), sized(f.tokens, tp)
 	known := min(tp, len(b.States))
-	for k, s := range b.States[:known] {
-		f.counts[k], f.tokens[k] = s.NumActiveRequests, s.NumActiveTokens
+	counts, tokens, sum, most := f.counts[:known], f.tokens[:known], 0, math.MinInt
+	for k := range counts {
+		s := &b.States[k]
+		counts[k], tokens[k] = s.NumActiveRequests, s.NumActiveTokens
+		sum += s.NumActiveRequests
+		most = max(most, s.NumActiveRequests)
 	}
-	clear(f.counts[known:])
-	clear(f.tokens[known:])
+	if known < tp {
+		clear(f.counts[known:])
+		clear(f.tokens[known:])
+		most = max(most, 0)
+	}
+	f.sum, f.most = sum, most
 	f.closed, f.weighted, f.nOpen = false, false, tp
 	if b.Weights != nil || b.Closed != nil {
 		f.restrict(b, tp)
@@ -35,7 +46,7 @@ func (f *fleet) load(b *Batch, tp int) {
 }
 
 func (f *fleet) restrict(b *Batch, tp int) {
-	f.open, f.weights, f.nOpen = sized(f.open, tp), sized(f.weights, tp), 0
+	f.open, f.weights, f.caps, f.nOpen = sized(f.open, tp), sized(f.weights, tp), sized(f.caps, tp), 0
 	for k := range tp {
 		w := 1.0
 		if k < len(b.Weights) {
@@ -56,7 +67,15 @@ func (f *fleet) restrict(b *Batch, tp int) {
 func (f *fleet) isOpen(k int) bool { return !f.closed || f.open[k] }
 
 // under reports whether rank k is below its soft cap; a closed rank never is.
-func (f *fleet) under(k int) bool { return f.counts[k] < f.caps[k] }
+func (f *fleet) under(k int) bool {
+	if f.differs() {
+		return f.counts[k] < f.caps[k]
+	}
+	return f.counts[k] < f.cap
+}
+
+// differs reports whether the fleet has anything that upstream does not know.
+func (f *fleet) differs() bool { return f.closed || f.weighted }
 
 // weight is the weight of rank k.
 func (f *fleet) weight(k int) float64 {
@@ -86,6 +105,10 @@ func (f *fleet) expect(multiplier *float64, remaining, hardCap int, parity bool)
 		}
 	}
 	expected = min(max(expected, most), hardCap)
+	f.cap = expected
+	if !f.differs() {
+		return expected, nil
+	}
 	for k := range f.caps {
 		switch {
 		case !f.isOpen(k):
@@ -107,6 +130,9 @@ func (f *fleet) fair(remaining int) (share, most int) {
 	}
 	if f.weighted {
 		return f.fairWeighted(remaining)
+	}
+	if !f.closed {
+		return floorDiv(f.sum+remaining+f.nOpen-1, f.nOpen), f.most
 	}
 	sum, first := remaining, true
 	for k, c := range f.counts {

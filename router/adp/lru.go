@@ -8,13 +8,14 @@ import (
 // LRU is the conversation map that a Router keeps when it is given none: key
 // to rank, oldest to newest, bounded.
 //
-// It is written out here because the router looks a key up twice and stores it
-// once per request and its whole budget for that is about 100 ns. A look-up
-// returns a slot that stays valid while its generation does, so the second
-// look-up and the store of a bound conversation touch no hash table; links are
-// indexes, so the collector has nothing to follow; and a slot's key bytes are
-// overwritten in place, so a full map allocates nothing. The package comment
-// of the benchmarks holds the figures beside golang-lru's simplelru.
+// It is written out here because a request looks its key up and binds it
+// afresh within a budget of about 100 ns. A look-up returns a slot, so the
+// binding that follows needs no second search; links are indexes, so the
+// collector has nothing to follow; and a slot's key bytes are overwritten in
+// place, so a full map allocates nothing. Measured with 16-byte keys, look up
+// and bind: golang-lru's simplelru takes 58 ns for a key that is there and
+// 287 ns and an allocation for a new one that drops the oldest of 4,096; this
+// map takes 28 and 105 ns on the same (busy) machine, without allocating.
 //
 // The hash is seeded afresh in every map; it decides where an entry lies, never
 // which rank a request gets. An LRU belongs to one goroutine at a time.
@@ -39,7 +40,6 @@ type lruSlot struct {
 	older, newer int32
 	rank         int32
 	tag          uint32
-	gen          uint32 // counts the keys that the slot has held
 }
 
 const noSlot = -1
@@ -152,7 +152,6 @@ func (l *LRU) insert(tag uint32, key string, rank int) {
 	l.keys[s] = append(buf[:0], key...)
 	sl := &l.slots[s]
 	sl.rank, sl.tag = int32(rank), tag
-	sl.gen++
 	l.place(tag, s+1)
 	l.link(s)
 	l.n++
@@ -190,7 +189,6 @@ func (l *LRU) remove(s int32) {
 	}
 	l.table[i] = lruEntry{}
 	l.unlink(s)
-	l.slots[s].gen++
 	l.free = append(l.free, s)
 	l.n--
 }

@@ -247,10 +247,6 @@ func TestChooseMatchesThePlainLoop(t *testing.T) {
 		r := New(tp, cfg, nil, Options{})
 		b := randomBatch(rng, tp)
 		r.fleet.load(b, tp)
-		r.scan.raw = sized(r.scan.raw, tp)
-		for k, n := range r.fleet.tokens {
-			r.scan.raw[k] = float64(n)
-		}
 		if _, err := r.fleet.expect(ptr(2.0), len(b.Requests), b.HardCap, false); err != nil {
 			t.Fatal(err)
 		}
@@ -261,11 +257,8 @@ func TestChooseMatchesThePlainLoop(t *testing.T) {
 		for i := range b.Requests {
 			q := &b.Requests[i]
 			got, _ := r.choose(q)
-			m := q.Matches
-			if !r.scan.gate {
-				m = nil
-			}
-			if want := r.chooseLiteral(q.ID, m); got != want {
+			r.scan.open()
+			if want := r.chooseLiteral(q.ID); got != want {
 				t.Fatalf("β %v, threshold %v: chose position %d, upstream's loop %d", cfg.KVCacheRoutingLoadBalanceWeight,
 					cfg.KVCacheRoutingMatchRateThreshold, got, want)
 			}

@@ -40,13 +40,8 @@ func (r *Router) record(i int32, k int, phase model.Phase, added float64) *model
 
 // tokensOf is the load of a rank as the policy in force counts it.
 func (r *Router) tokensOf(k int) float64 {
-	switch r.cfg.Policy() {
-	case model.PolicyKVAware:
-		return r.scan.raw[k]
-	case model.PolicyConversation:
-		if r.cfg.KVCacheRoutingNewConvPlacement == model.PlaceLeastTokens {
-			return float64(r.load[k])
-		}
+	if r.cfg.Policy() == model.PolicyConversation && r.cfg.KVCacheRoutingNewConvPlacement == model.PlaceLeastTokens {
+		return float64(r.load[k])
 	}
 	return float64(r.fleet.tokens[k])
 }

@@ -26,12 +26,11 @@ type Router struct {
 	out    *Result
 	fleet  fleet
 	seq    []int32 // requests in the order of placement
-	got    []int   // placements by rank
+	got    []int   // placements by rank, all 0 between two calls
 	rest   []int32 // requests not placed by phase 1, in order
 	sorter sorter
 	heap   []heapKey
 	scan   scan
-	known  []pinHint
 	load   []int
 }
 
@@ -113,7 +112,17 @@ func (r *Router) begin(b *Batch, out *Result) {
 	n := len(b.Requests)
 	r.fleet.load(b, r.tp)
 	r.seq, r.rest = r.seq[:0], r.rest[:0]
-	clear(r.got)
+	if len(out.Assignments) != r.tp {
+		out.Assignments = sized(out.Assignments, r.tp)
+		for k := range out.Assignments {
+			out.Assignments[k] = []int32{}
+		}
+		out.used = out.used[:0]
+	}
+	for _, k := range out.used {
+		out.Assignments[k] = out.Assignments[k][:0]
+	}
+	out.used = out.used[:0]
 	out.Ranks = sized(out.Ranks, n)
 	for i := range out.Ranks {
 		out.Ranks[i] = model.NoRank
@@ -132,17 +141,20 @@ func (r *Router) finish(err error) {
 	out := r.out
 	if err != nil {
 		r.seq, out.Unassigned, out.Placements = r.seq[:0], out.Unassigned[:0], out.Placements[:0]
-		clear(r.got)
 		for i := range out.Ranks {
 			out.Ranks[i] = model.NoRank
 		}
 	}
 	out.flat = sized(out.flat, len(r.seq))
-	out.Assignments = sized(out.Assignments, r.tp)
 	at := 0
-	for k, n := range r.got {
+	for _, k := range out.used {
+		n := 0
+		if err == nil {
+			n = r.got[k]
+		}
 		out.Assignments[k] = out.flat[at : at : at+n]
 		at += n
+		r.got[k] = 0
 	}
 	for _, i := range r.seq {
 		k := out.Ranks[i]
@@ -155,8 +167,14 @@ func (r *Router) finish(err error) {
 func (r *Router) assign(i int32, k int) {
 	r.out.Ranks[i] = int32(k)
 	r.seq = append(r.seq, i)
+	if r.got[k] == 0 {
+		r.out.used = append(r.out.used, int32(k))
+	}
 	r.got[k]++
-	r.fleet.counts[k]++
+	f := &r.fleet
+	f.counts[k]++
+	f.sum++
+	f.most = max(f.most, f.counts[k])
 }
 
 // wish is the rank that a request asks for.

@@ -74,6 +74,7 @@ type Result struct {
 	Placements []model.Placement
 
 	flat []int32 // backs Assignments
+	used []int32 // ranks whose list is not empty
 }
 
 // Options are fixed for the life of a Router, recording apart.

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"slices"
 	"time"
 
 	"adpdeck/router/model"
@@ -122,12 +123,18 @@ func (t *Table) Resize(size int) (dropped []Entry) {
 // and only as many come back as there is room for, the newest of them. It
 // rebuilds the table, so its cost is that of all bindings.
 func (t *Table) Restore(entries []Entry) {
+	if len(entries) == 0 {
+		return
+	}
 	var back []Entry
-	for _, e := range entries {
-		if !t.lru.Contains(e.Key) && e.Binding.Source != model.PinNone {
+	seen := make(map[model.ConvKey]bool, len(entries))
+	for _, e := range slices.Backward(entries) { // of two for one conversation the newer counts
+		if !seen[e.Key] && !t.lru.Contains(e.Key) && e.Binding.Source != model.PinNone {
+			seen[e.Key] = true
 			back = append(back, e)
 		}
 	}
+	slices.Reverse(back)
 	if over := len(back) + t.lru.Len() - t.size; over > 0 {
 		back = back[min(over, len(back)):]
 	}

@@ -251,3 +251,6 @@ func (v *View) Answered(cmd model.Command, reply model.Reply) {
 	}
 	v.list.SetMarks(left)
 }
+
+// Select puts the cursor on a conversation and reports whether it is listed.
+func (v *View) Select(k model.ConvKey) bool { return v.list.Select(k) }

@@ -58,7 +58,7 @@ func (v *View) drawDetail(b *cell.Block, f *view.Frame, c *model.Conv, h int) {
 	}
 	foot := 0
 	var note []cell.Text
-	if t, ok := p.note(turns); ok {
+	if t, ok := p.note(turns); ok && h >= 12 {
 		note = cell.Wrap(t, b.Width()-4)
 		foot += 1 + len(note)
 	}

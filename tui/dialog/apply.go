@@ -21,7 +21,7 @@ func NewApply(f *view.Frame) *Box {
 	x.wants(len(a.changes))
 	for _, c := range a.changes {
 		if c.Field == model.FieldPolicy && f.State.Source.Kind == "live" {
-			x.word, x.focus, x.ask = c.Value, onWord, cell.Lit("Another policy for live traffic. Type")
+			x.word, x.focus, x.ask = c.Value, onWord, cell.Lit("Live traffic gets another policy. Type")
 		}
 	}
 	return x

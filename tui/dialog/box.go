@@ -56,6 +56,7 @@ type Box struct {
 	focus         focus
 	reason, typed string
 	word          string // to be typed; empty for none
+	counted       bool   // the word is the count of items
 	ask           cell.Text
 	noReason      bool
 }
@@ -138,10 +139,14 @@ func rows(shown bool) int {
 func (x *Box) wordLine(b *cell.Block) {
 	b.Begin(cell.Normal)
 	b.Gap(pad)
-	b.Put(cell.Warn, x.ask)
+	ask, colon := x.ask, cell.Lit(" to confirm: ")
+	if b.Width() < ask.Width()+colon.Width()+2*len(x.word)+2*pad+2 {
+		ask, colon = cell.Lit("Type"), cell.Lit(": ")
+	}
+	b.Put(cell.Warn, ask)
 	b.Gap(1)
 	b.Put(cell.Strong, cell.Foreign(x.word))
-	b.Put(cell.Dim, cell.Lit(" to confirm: "))
+	b.Put(cell.Dim, colon)
 	b.Put(cell.Input, cell.Foreign(x.typed))
 	if x.focus == onWord {
 		b.Put(cell.Key, cell.Glyph(b.Ink().Glyphs.Caret))

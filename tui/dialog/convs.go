@@ -26,6 +26,14 @@ func (l convList) paint(b *cell.Block, f *view.Frame, h int) {
 	if len(l.convs) > n {
 		whole = n - 1
 	}
+	if n == 1 && whole == 0 {
+		b.Begin(cell.Normal)
+		b.Gap(pad)
+		more := cell.Say(" and %s more", cell.Full(len(l.convs)-1))
+		b.Left(cell.Strong, min(cell.Fit(l.convs[0].Key.ID, 40).Width(), b.Width()-2*pad-more.Width()), cell.Fit(l.convs[0].Key.ID, 40))
+		b.Put(cell.Dim, more)
+		return
+	}
 	idW := max(10, b.Width()-2*pad-34)
 	for _, c := range l.convs[:whole] {
 		b.Begin(cell.Normal)
@@ -109,8 +117,12 @@ func line(b *cell.Block, h *int, name cell.Text, role cell.Role, text cell.Text)
 	*h--
 	b.Begin(cell.Normal)
 	b.Gap(pad)
-	b.Left(cell.Dim, 9, name)
-	b.Left(role, b.Width()-b.At()-pad, text)
+	nameW := 9
+	if b.Width() < 48 {
+		nameW = name.Width() + 1
+	}
+	b.Left(cell.Dim, nameW, name)
+	b.Left(role, b.Width()-b.At()-1, text)
 }
 
 // gap is a blank row when there is one to spare.

@@ -44,9 +44,15 @@ func (x *Box) Key(f *view.Frame, k view.Key) (in view.Intent, done bool) {
 		}
 	default:
 		x.body.key(f, k)
+		if c, ok := x.body.(counter); ok && x.counted {
+			x.word = strconv.Itoa(c.count())
+		}
 	}
 	return nil, false
 }
+
+// counter is a content whose keys change how many items are meant.
+type counter interface{ count() int }
 
 // toButton gives the acting button the focus, once the word is there.
 func (x *Box) toButton() {
@@ -122,6 +128,6 @@ func (x *Box) wants(n int) {
 	if n <= manyItems {
 		return
 	}
-	x.word, x.focus = strconv.Itoa(n), onWord
+	x.word, x.focus, x.counted = strconv.Itoa(n), onWord, true
 	x.ask = cell.Lit("These are many. Type")
 }

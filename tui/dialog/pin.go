@@ -113,7 +113,7 @@ func NewMigrate(f *view.Frame, convs []*model.Conv, to *model.Target) *Box {
 		m.choose.matched = matches(f, convs[0].Key)
 	}
 	x := &Box{
-		title: cell.Say("Migrate %s", m.named()), button: cell.Lit("Migrate"), hint: cell.Lit("j/k target   i idle only   "),
+		title: cell.Say("Migrate %s", m.named()), button: cell.Lit("Migrate"), hint: cell.Lit("j/k   i idle only   "),
 		version: f.State.Version, body: m,
 	}
 	x.wants(len(convs))
@@ -184,8 +184,8 @@ func (m *migrateBody) gain(f *view.Frame) cell.Text {
 	if !ok || to == nil || from == nil || to.ReportedAt.IsZero() || from.ReportedAt.IsZero() {
 		return cell.Unknown()
 	}
-	return cell.Say("next turns go to %s (%s) instead of %s (%s tokens)", cell.Foreign(to.Target.String()), cell.Kilo(float64(to.Tokens)),
-		cell.Foreign(from.Target.String()), cell.Kilo(float64(from.Tokens)))
+	return cell.Say("from %s with %s to %s with %s tokens", cell.Foreign(from.Target.String()), cell.Kilo(float64(from.Tokens)),
+		cell.Foreign(to.Target.String()), cell.Kilo(float64(to.Tokens)))
 }
 
 func (m *migrateBody) key(f *view.Frame, k view.Key) {
@@ -204,6 +204,8 @@ func (m *migrateBody) key(f *view.Frame, k view.Key) {
 		}
 	}
 }
+
+func (m *migrateBody) count() int { return len(m.convs) }
 
 func (m *migrateBody) fire(f *view.Frame) (view.Send, cell.Text) {
 	t, ok := m.target(f)

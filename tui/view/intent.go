@@ -92,3 +92,9 @@ type Sorter interface {
 type Answered interface {
 	Answered(cmd model.Command, reply model.Reply)
 }
+
+// Undoer is a view whose cursor can be on one change: undo then means that one
+// and not the newest. ok is false when it is not.
+type Undoer interface {
+	Undo(f *Frame) (in Intent, ok bool)
+}

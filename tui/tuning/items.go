@@ -1,0 +1,195 @@
+package tuning
+
+import (
+	"slices"
+
+	"adpdeck/router/model"
+	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
+)
+
+// kind is what an item is.
+type kind uint8
+
+const (
+	kindNone kind = iota
+	kindKnob
+	kindWeight
+	kindMore // "14 more at 1.00"
+	kindRevision
+)
+
+// item is what the cursor can be on. It is an identity: equal items are the
+// same thing at any moment.
+type item struct {
+	kind    kind
+	name    string
+	target  model.Target
+	version uint64
+}
+
+// field is the settings field of a knob or a weight.
+func (it item) field() *model.Field {
+	name := it.name
+	if it.kind == kindWeight {
+		name = model.FieldWeight
+	}
+	f, _ := model.FieldByName(name)
+	return &f
+}
+
+// value is the field, and the rank where it is a rank's, of an item that has a
+// value.
+func (it item) value() (f model.Field, t *model.Target, ok bool) {
+	switch it.kind {
+	case kindKnob:
+		return *it.field(), nil, true
+	case kindWeight:
+		at := it.target
+		return *it.field(), &at, true
+	}
+	return model.Field{}, nil, false
+}
+
+// line is one row of the list: a title, a blank row, or an item.
+type line struct {
+	title cell.Text
+	item  item
+}
+
+// doc is the settings as they would be with what is staged, and the fields in
+// the order of the screen.
+type doc struct {
+	policy                       model.Policy // with what is staged
+	gate                         bool
+	used, gates, unused, switchs []model.Field
+}
+
+func gather(f *view.Frame) doc {
+	trial := f.State.Settings
+	for _, fv := range f.Staged {
+		// One that cannot stand is left out; the apply dialog says so.
+		_, _ = model.SetField(&trial, fv)
+	}
+	d := doc{policy: trial.AttentionDpConfig.Policy(), gate: trial.AttentionDpConfig.EnableBalance}
+	for _, field := range model.Fields() {
+		switch {
+		case field.Name == model.FieldPolicy || field.PerTarget:
+		case field.Name == model.FieldKVCacheAware || field.Name == model.FieldConversationAffinity:
+			d.switchs = append(d.switchs, field)
+		case field.Name == model.FieldEnableBalance || field.Needs == model.FieldEnableBalance:
+			d.gates = append(d.gates, field)
+		case !field.UsedBy(d.policy):
+			d.unused = append(d.unused, field)
+		default:
+			d.used = append(d.used, field)
+		}
+	}
+	return d
+}
+
+// off says why a field does nothing now, empty when it acts.
+func (d *doc) off(field *model.Field) cell.Text {
+	switch {
+	case !field.UsedBy(d.policy):
+		t := cell.Foreign(string(field.Policies[0]))
+		if len(field.Policies) > 1 {
+			t = cell.Say("%s, %s", t, cell.Foreign(string(field.Policies[1])))
+			return cell.Say("policies %s use it", t)
+		}
+		return cell.Say("policy %s uses it", t)
+	case field.Needs == model.FieldEnableBalance && !d.gate:
+		return cell.Lit("needs the balance gate on")
+	}
+	return cell.Text{}
+}
+
+// knobs are the lines of fields and weights.
+func (v *View) knobs(f *view.Frame, d *doc, airy bool) []line {
+	var out []line
+	add := func(fields []model.Field) {
+		for i := range fields {
+			out = append(out, line{item: item{kind: kindKnob, name: fields[i].Name}})
+		}
+	}
+	title := func(t cell.Text) {
+		if airy && len(out) > 0 {
+			out = append(out, line{})
+		}
+		out = append(out, line{title: t})
+	}
+	add(d.used)
+	title(cell.Lit("RANK WEIGHT"))
+	out = append(out, v.weights(f)...)
+	title(cell.Lit("BALANCE GATE"))
+	add(d.gates)
+	if len(d.unused) > 0 {
+		title(cell.Say("NOT USED BY %s", cell.Foreign(string(d.policy))))
+		add(d.unused)
+	}
+	title(cell.Lit("UPSTREAM'S SWITCHES"))
+	add(d.switchs)
+	return out
+}
+
+// weights lists the ranks whose weight differs or is staged, or all of them.
+func (v *View) weights(f *view.Frame) []line {
+	var out []line
+	rest := 0
+	for i := range f.State.Ranks {
+		t := f.State.Ranks[i].Target
+		_, staged := f.StagedValue(model.FieldWeight, &t)
+		if v.allRanks || staged || f.State.Settings.WeightOf(t) != model.DefaultWeight || (v.at == item{kind: kindWeight, target: t}) {
+			out = append(out, line{item: item{kind: kindWeight, target: t}})
+		} else {
+			rest++
+		}
+	}
+	if rest > 0 || v.allRanks {
+		out = append(out, line{item: item{kind: kindMore}})
+	}
+	return out
+}
+
+// past are the lines of the history.
+func past(f *view.Frame) []line {
+	out := make([]line, 0, len(f.State.Revisions))
+	for i := range f.State.Revisions {
+		out = append(out, line{item: item{kind: kindRevision, version: f.State.Revisions[i].Version}})
+	}
+	return out
+}
+
+// items are what the cursor moves over, in order.
+func (v *View) items(f *view.Frame, d *doc) []item {
+	var out []item
+	for _, l := range append(v.knobs(f, d, false), past(f)...) {
+		if l.item.kind != kindNone {
+			out = append(out, l.item)
+		}
+	}
+	return out
+}
+
+// cursor is the item under the cursor; when it is gone, the one that stands in
+// its line.
+func (v *View) cursor(f *view.Frame, d *doc) item {
+	all := v.items(f, d)
+	if i := index(all, v.at); i >= 0 {
+		v.line = i
+		return v.at
+	}
+	if len(all) == 0 {
+		return item{}
+	}
+	v.line = min(max(v.line, 0), len(all)-1)
+	v.at = all[v.line]
+	return v.at
+}
+
+func index(all []item, it item) int { return slices.Index(all, it) }
+
+// lineOf is the line of an item, -1 when it has none.
+func lineOf(lines []line, it item) int {
+	return slices.IndexFunc(lines, func(l line) bool { return l.item == it && it.kind != kindNone })
+}
