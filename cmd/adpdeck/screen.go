@@ -8,9 +8,6 @@ import (
 
 	"adpdeck/themes"
 	"adpdeck/tui"
-	"adpdeck/tui/convs"
-	"adpdeck/tui/ranks"
-	"adpdeck/tui/view"
 
 	"github.com/spf13/cobra"
 )
@@ -58,6 +55,6 @@ func actor() string {
 // showScreen runs the console until the operator quits, ctx ends or a job
 // fails.
 func showScreen(ctx context.Context, opt tui.Options, jobs ...tui.Job) error {
-	opt.Views = []view.View{ranks.New(), convs.New()}
+	opt.Views = tui.Views()
 	return tui.Run(ctx, tui.Terminal{In: os.Stdin, Out: os.Stdout, Env: os.Environ()}, opt, jobs...)
 }
