@@ -36,6 +36,9 @@ func settingsFor(p model.Policy, placement string) model.Settings {
 }
 
 func TestMooncakeTargets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("eight replays of a whole trace")
+	}
 	tr := openShared(t, "mooncake_conversation_trace.jsonl")
 	type target struct {
 		policy         model.Policy // empty: Rotate
@@ -91,6 +94,9 @@ func TestMooncakeTargets(t *testing.T) {
 
 // TestOtherTracesReplay plays the two other formats to their end.
 func TestOtherTracesReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four replays of whole traces")
+	}
 	for name, atLeast := range map[string]float64{"agent_sessions_hashed.jsonl": .85, "AzureLLMInferenceTrace_conv.csv": 0} {
 		t.Run(name, func(t *testing.T) {
 			tr := openShared(t, name)
@@ -114,5 +120,27 @@ func TestOtherTracesReplay(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkReplay plays the Mooncake conversation trace over four workers of
+// eight ranks.
+func BenchmarkReplay(b *testing.B) {
+	tr := openShared(b, "mooncake_conversation_trace.jsonl")
+	for b.Loop() {
+		cfg := ReplayConfig()
+		cfg.Workers = 4
+		e, err := NewEngine(cfg.Specs(), settingsFor(model.PolicyKVAware, ""))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := New(cfg, tr.Play())
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Use(e)
+		if err := s.Run(context.Background(), nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
