@@ -75,7 +75,9 @@ func TestLargeState(t *testing.T) {
 		}
 		seq := v.Link.Seq
 		r.src.Publish(ch)
-		v = until(t, c, "halved", func(v *feed.View) bool { return len(v.State.Convs) == model.MaxFeedConvs/2 && v.State.Convs[4_999].Moves == 5 })
+		v = until(t, c, "halved", func(v *feed.View) bool {
+			return len(v.State.Convs) == model.MaxFeedConvs/2 && v.State.Convs[4_999].Moves == 5
+		})
 		if v.Link.Gaps != 0 || v.Link.Seq < seq+2 {
 			t.Errorf("gaps %d, number from %d to %d: want several changes in step", v.Link.Gaps, seq, v.Link.Seq)
 		}

@@ -13,7 +13,8 @@ type outbox struct {
 	mu        sync.Mutex // guards what follows
 	stream    [][]byte
 	replies   [][]byte
-	bytes     int  // of stream and replies
+	bytes     int  // of stream, replies and the message being written
+	writing   int  // bytes of the message being written
 	fresh     bool // a snapshot is due before anything else of the stream
 	dropped   uint64
 	overflows int // in a row, without the queue having been empty between
@@ -113,11 +114,12 @@ func (o *outbox) start() {
 	o.fresh = false
 }
 
-// next is what the writer does: a message to write, a snapshot that is due, or
+// next is what the writer does, the last message having been written: a message, a snapshot that is due, or
 // a closing; all empty when there is nothing.
 func (o *outbox) next() (msg []byte, fresh bool, end *closing) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.write(0)
 	switch {
 	case len(o.replies) > 0:
 		msg, o.replies[0] = o.replies[0], nil
@@ -134,7 +136,21 @@ func (o *outbox) next() (msg []byte, fresh bool, end *closing) {
 		return nil, false, nil
 	}
 	o.bytes -= len(msg)
+	o.write(len(msg))
 	return msg, false, nil
+}
+
+// begin notes that a message of so many bytes, which was not queued, is being
+// written.
+func (o *outbox) begin(bytes int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.write(bytes)
+}
+
+func (o *outbox) write(bytes int) {
+	o.bytes += bytes - o.writing
+	o.writing = bytes
 }
 
 // size is what the outbox holds in messages and bytes.

@@ -13,7 +13,7 @@ import (
 	"adpdeck/router/model"
 )
 
-// closeGrace is how long a client that is being closed may take to say goodbye.
+// closeGrace is how long a client may take to say goodbye at shutdown.
 const closeGrace = time.Second
 
 // peer is one client on the server: a reader, the one writer, and a worker that
@@ -230,6 +230,7 @@ func (p *peer) snapshot() error {
 			p.box.end(CloseTooBig, "the state does not fit the protocol")
 			return nil
 		}
+		p.box.begin(len(msg))
 		if err := p.send(msg); err != nil {
 			return err
 		}
@@ -250,12 +251,13 @@ func (p *peer) send(msg []byte) error {
 	return err
 }
 
-// goodbye writes the close frame and leaves the reader a moment to see the
-// client's own, so that ours is not lost with the connection.
+// goodbye writes the close frame and leaves the client as long as for a message
+// to answer with its own: a connection closed earlier would take with it what
+// the client has not read yet. At shutdown end cuts this short.
 func (p *peer) goodbye(end *closing) {
 	p.ended.Store(true)
 	bye := websocket.FormatCloseMessage(end.code, end.reason)
 	_ = p.conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(p.s.opt.WriteTimeout))
-	_ = p.conn.SetReadDeadline(time.Now().Add(closeGrace))
+	_ = p.conn.SetReadDeadline(time.Now().Add(p.s.opt.WriteTimeout))
 	<-p.quit
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -54,6 +55,7 @@ type Player struct {
 	link   Link
 	lineNo int
 	shown  time.Time // of the newest view
+	dirty  bool      // something changed since
 }
 
 // OpenRecording begins to play the file at path. The error says what is wrong
@@ -168,31 +170,37 @@ func (p *Player) Close() error {
 	return nil
 }
 
+// errLongLine is returned by readLine for a line that no recorder wrote.
+var errLongLine = errors.New("the line is too long")
+
 // run plays line after line until the end, then only answers to steering.
 func (p *Player) run(ctx context.Context) {
-	for {
+	for goOn := true; goOn; {
 		line, err := p.readLine()
-		if err != nil && (err != io.EOF || len(line) == 0) {
-			p.finish(err, false)
-			break
-		}
-		torn := err == io.EOF // no newline: the writer was cut off amid a line, or just before its end
-		if torn && !json.Valid(line) {
-			p.finish(nil, true)
-			break
-		}
-		if !p.play(ctx, line) {
+		switch {
+		case errors.Is(err, errLongLine):
+			p.damage(err)
+		case err == io.EOF && len(line) > 0 && !json.Valid(line):
+			p.finish(fmt.Sprintf("the recording ends amid line %d: its writer was cut off", p.lineNo))
+			goOn = false
+		case err == io.EOF && len(line) == 0:
+			p.finish("the recording has ended")
+			goOn = false
+		case err != nil && err != io.EOF:
+			p.finish(fmt.Sprintf("the recording cannot be read beyond line %d: %v", p.lineNo, err))
+			goOn = false
+		case !p.play(ctx, line):
 			return
 		}
 	}
-	for p.wait(ctx, 1<<62) {
+	for p.wait(ctx, math.MaxInt64) {
 	}
 }
 
 // play waits for the line's time and applies it; false when ctx ended.
 func (p *Player) play(ctx context.Context, raw []byte) bool {
 	var line recordLine
-	if len(raw) > maxLineBytes || json.Unmarshal(raw, &line) != nil {
+	if json.Unmarshal(raw, &line) != nil {
 		p.damage(errors.New("not a line of a recording"))
 		return true
 	}
@@ -200,6 +208,7 @@ func (p *Player) play(ctx context.Context, raw []byte) bool {
 	if !p.wait(ctx, at) {
 		return false
 	}
+	p.dirty = true
 	p.link.Replay.Pos = max(p.link.Replay.Pos, at)
 	p.link.Replay.Dropped += line.Dropped
 	if line.Frame == nil {
@@ -221,49 +230,42 @@ func (p *Player) play(ctx context.Context, raw []byte) bool {
 // damage skips a line: what follows cannot be trusted before a snapshot.
 func (p *Player) damage(why error) {
 	_ = p.stream.lose(nil)
+	p.dirty = true
 	p.link.Replay.Skipped++
 	p.link.Err = fmt.Sprintf("line %d is damaged (%v); waiting for the next snapshot", p.lineNo, why)
 }
 
-func (p *Player) finish(err error, torn bool) {
-	p.link.Replay.Ended = true
-	switch {
-	case torn:
-		p.link.Err = fmt.Sprintf("the recording ends amid line %d: its writer was cut off", p.lineNo)
-	case err != io.EOF:
-		p.link.Err = fmt.Sprintf("the recording cannot be read beyond line %d: %v", p.lineNo, err)
-	default:
-		p.link.Err = "the recording has ended"
-	}
+func (p *Player) finish(why string) {
+	p.link.Replay.Ended, p.link.Err = true, why
 	p.publish()
 }
 
 // wait returns when playback has reached at, false when ctx ended. Views are
-// made on the way, at most one per ViewPeriod.
+// made on the way, at most one per ViewPeriod unless playback is steered.
 func (p *Player) wait(ctx context.Context, at time.Duration) bool {
 	for {
 		p.mu.Lock()
 		left, paused, speed := at-p.now(), p.paused, p.speed
 		p.mu.Unlock()
-		due := paused || left > 0
-		if since := time.Since(p.shown); since >= p.opt.ViewPeriod {
+		unseen := p.opt.ViewPeriod - time.Since(p.shown)
+		if p.dirty && unseen <= 0 {
 			p.publish()
 		}
-		if !due {
+		if !paused && left <= 0 {
 			return ctx.Err() == nil
 		}
-		nap := time.Duration(min(float64(left)/speed, float64(time.Hour)))
-		if unseen := p.opt.ViewPeriod - time.Since(p.shown); unseen > 0 {
-			nap = min(max(nap, 0), unseen)
+		nap := time.Hour
+		if !paused {
+			nap = time.Duration(min(float64(left)/speed, float64(nap))) + time.Microsecond
 		}
-		if paused || nap <= 0 {
-			nap = p.opt.ViewPeriod
+		if p.dirty {
+			nap = min(nap, unseen)
 		}
 		t := time.NewTimer(nap)
 		select {
 		case <-t.C:
 		case <-p.wake:
-			p.shown = time.Time{}
+			p.dirty, p.shown = true, time.Time{}
 		case <-ctx.Done():
 			t.Stop()
 			return false
@@ -282,12 +284,12 @@ func (p *Player) publish() {
 		v.Rev = old.Rev + 1
 	}
 	p.view.Store(v)
-	p.shown = time.Now()
+	p.shown, p.dirty = time.Now(), false
 }
 
 // readLine returns the next line without its newline, which stays valid until
-// the next call. A line that is too long is read to its end and returned as one
-// of more than maxLineBytes bytes.
+// the next call; the last line may come with io.EOF. A line longer than
+// maxLineBytes is read to its end and returned as errLongLine.
 func (p *Player) readLine() ([]byte, error) {
 	p.lineNo++
 	line, err := p.in.ReadSlice('\n')
@@ -300,5 +302,5 @@ func (p *Player) readLine() ([]byte, error) {
 	for errors.Is(err, bufio.ErrBufferFull) {
 		_, err = p.in.ReadSlice('\n')
 	}
-	return make([]byte, maxLineBytes+1), err
+	return nil, errLongLine
 }

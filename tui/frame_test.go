@@ -56,7 +56,7 @@ func TestFrameAsDrawn(t *testing.T) {
 				m.pass(0)
 			}
 			if c.want == "" {
-				m.want(c.line, "PROD eu1 ×2")
+				m.want(c.line, "PROD eu1 ×2 │ kv-aware β 1.00 │ v1412")
 				return
 			}
 			got := m.line(c.line)

@@ -54,13 +54,7 @@ func (r *Router) routeDefault() error {
 // placeExplicit serves strict wishes, then the others, while their rank is
 // under the hard cap; whatever is left goes to r.rest in that order.
 func (r *Router) placeExplicit() error {
-	strict := false
-	for i := range r.b.Requests {
-		if r.b.Requests[i].Params != nil && r.b.Requests[i].strict() {
-			strict = true
-			break
-		}
-	}
+	strict := r.anyStrict()
 	if strict {
 		if err := r.explicitPass(true, true); err != nil {
 			return err
@@ -69,6 +63,19 @@ func (r *Router) placeExplicit() error {
 	return r.explicitPass(false, strict)
 }
 
+// anyStrict reports whether some request goes before the others; without one
+// the batch is in order as it is.
+func (r *Router) anyStrict() bool {
+	for i := range r.b.Requests {
+		if q := &r.b.Requests[i]; q.Params != nil && q.strict() {
+			return true
+		}
+	}
+	return false
+}
+
+// explicitPass serves the requests that are strict, or those that are not, or
+// all when the batch is not mixed.
 func (r *Router) explicitPass(strict, mixed bool) error {
 	for i := range r.b.Requests {
 		q := &r.b.Requests[i]

@@ -21,4 +21,27 @@
 // of the weights, where upstream divides by the number of ranks. A closed rank
 // (draining, or of weight 0) takes no new placement and enters no average and
 // no threshold; only a conversation that is bound to it still goes there.
+//
+// # Speed
+//
+// Nothing is allocated per request once the buffers have grown: not for a
+// sticky conversation, and not for a new one either while the map is at its
+// limit, since the key that is dropped leaves its memory; before that, a new
+// conversation allocates its stored key. Recording decisions allocates.
+//
+// Nanoseconds per request at batch 1,024 and 8 / 64 / 256 ranks (go test
+// -bench Route; processor time on a busy two-core machine), beside the floor
+// that BenchmarkFloor measures at 64 ranks:
+//
+//	default                    19 /  37 /  54   a sort 7, a count 1
+//	kv_aware                  106 / 256 / 690   one pass over matches and loads 33
+//	conversation, bound        27 /  27 /  27   a look-up in a small map 8
+//	conversation, round_robin  60 /  55 /  56   the same, and a key stored and one dropped
+//	conversation, least_queued 59 / 104 / 261   the same, and a pass over the counts
+//	conversation, least_tokens 99 / 208 / 461   the same, and a pass over the loads
+//
+// What is above the floor: the heap of the default router (its height grows
+// with the ranks); in kv_aware a division for each rank, which upstream's
+// rounding demands, the numbering of 64-token fingerprints (about 50 ns), and
+// 3 µs of seeding whenever a tie needs the shuffle, rare once ranks differ.
 package adp

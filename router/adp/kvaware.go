@@ -47,13 +47,7 @@ func (r *Router) routeKVAware() error {
 
 // placeWarm is phase 1: a request's explicit rank, else the lowest cold rank.
 func (r *Router) placeWarm() error {
-	strict := false
-	for i := range r.b.Requests {
-		if r.b.Requests[i].Params != nil && r.b.Requests[i].strict() {
-			strict = true
-			break
-		}
-	}
+	strict := r.anyStrict()
 	if strict {
 		if err := r.warmPass(true, true); err != nil {
 			return err
@@ -69,23 +63,13 @@ func (r *Router) warmPass(strict, mixed bool) error {
 		if mixed && q.strict() != strict {
 			continue
 		}
-		phase, k := model.PhaseExplicit, model.NoRank
-		if q.Params != nil {
-			w, err := r.explicit(q)
-			if err != nil {
-				return err
-			}
-			k = w.rank
-			if w.asked {
-				phase = model.PhaseExplicit
-			} else {
-				phase = model.PhaseWarmup
-			}
-		} else {
-			phase = model.PhaseWarmup
+		w, err := r.explicit(q)
+		if err != nil {
+			return err
 		}
-		if phase == model.PhaseWarmup && warming && r.pendingN > 0 {
-			k = r.coldest()
+		phase, k := model.PhaseExplicit, w.rank
+		if !w.asked && warming && r.pendingN > 0 {
+			phase, k = model.PhaseWarmup, r.coldest()
 		}
 		if !r.honours(k) {
 			r.rest = append(r.rest, int32(i))

@@ -191,6 +191,9 @@ func checkStep(t *testing.T, v *vecLine, at int, r *Router, b *Batch, out *Resul
 }
 
 func TestRouterVectors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all 3,000 lines take a while under the race detector")
+	}
 	lines, steps := 0, 0
 	eachLine(t, "adp_routers.jsonl.gz", func(v *vecLine) {
 		lines++

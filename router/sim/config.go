@@ -52,19 +52,22 @@ func DefaultTiming() Timing {
 	}
 }
 
+// The products are rounded before they are added (no fused multiply-add), so
+// that a run is the same on every processor.
+
 // prefill is the time for t prompt tokens.
 func (m *Timing) prefill(t int) time.Duration {
 	if t == 0 {
 		return 0
 	}
 	n := float64(t)
-	return ms(m.PrefillQuad*n*n + m.PrefillLin*n + m.PrefillBase)
+	return ms(float64(m.PrefillQuad*n*n) + float64(m.PrefillLin*n) + m.PrefillBase)
 }
 
 // decode is the time for one token of every decoding request, at occupancy p.
 func (m *Timing) decode(p float64) time.Duration {
 	p = min(p, 1)
-	return ms(max(m.DecodeFloor, m.DecodeA*p*p+m.DecodeB*p+m.DecodeC))
+	return ms(max(m.DecodeFloor, float64(m.DecodeA*p*p)+float64(m.DecodeB*p)+m.DecodeC))
 }
 
 func ms(v float64) time.Duration { return time.Duration(math.Round(v * float64(time.Millisecond))) }

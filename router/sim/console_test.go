@@ -9,15 +9,14 @@ import (
 
 // watched is what an operator sees of the console's cluster over some minutes.
 type watched struct {
-	report   Report
-	skew     float64 // busiest ÷ mean tokens of a worker, mean over seconds
-	quiet    int     // seconds without a placement
-	active   float64 // requests per rank, mean
-	full     float64 // share of ranks at the hard cap
-	apart    float64 // requests on the busiest rank less those on the idlest, mean
-	longest  int     // most turns of one conversation
-	waiting  int     // requests waiting at the end
-	switched int
+	report  Report
+	skew    float64 // busiest ÷ mean tokens of a worker, mean over seconds
+	quiet   int     // seconds without a placement
+	active  float64 // requests per rank, mean
+	full    float64 // share of ranks at the hard cap
+	apart   float64 // requests on the busiest rank less those on the idlest, mean
+	longest int     // most turns of one conversation
+	waiting int     // requests waiting at the end
 }
 
 func watch(t testing.TB, set model.Settings, from, to int) watched {

@@ -7,7 +7,8 @@ import (
 
 // Router is what a simulated cluster asks where requests go. The live router,
 // Engine and Rotate satisfy it. All calls come from the goroutine that runs the
-// Sim.
+// Sim. Slices and pointers that are handed in are valid during the call only,
+// req.Lead apart, which is never written again.
 type Router interface {
 	// Submit is the cluster tier: it picks the worker and opens the booking. The
 	// rank of the answer may be NoRank.

@@ -15,6 +15,8 @@ import (
 
 const (
 	never = math.MaxInt64
+	// latest is the latest arrival, 146 years: slower traffic all comes then.
+	latest = 1 << 62
 	// retryEvery is how long a worker with nothing active waits before it asks
 	// the router again to place requests that found no room.
 	retryEvery = 50 * time.Millisecond
@@ -112,7 +114,7 @@ func (s *Sim) fetch() {
 		s.rowAt = never
 		return
 	}
-	s.rowAt = max(s.now.Load(), int64(float64(s.row.At)/s.cfg.Speed))
+	s.rowAt = max(s.now.Load(), int64(min(float64(s.row.At)/s.cfg.Speed, latest)))
 }
 
 // nextEvent is the time of the next event, never when nothing is to come.
@@ -237,6 +239,10 @@ func (s *Sim) arrive(t int64) {
 	s.lastRow = t
 	if row.BlockTokens != s.cfg.BlockTokens {
 		s.refuse(fmt.Errorf("row %d has blocks of %d tokens, the cluster of %d", s.sent, row.BlockTokens, s.cfg.BlockTokens))
+		return
+	}
+	if row.PromptTokens < 1 || row.OutputTokens < 1 {
+		s.refuse(fmt.Errorf("row %d has %d prompt and %d output tokens, must have 1 of each at least", s.sent, row.PromptTokens, row.OutputTokens))
 		return
 	}
 	s.arrived(row)

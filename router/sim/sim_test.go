@@ -217,6 +217,15 @@ func TestRefusedAndUnservedAreCounted(t *testing.T) {
 	if r := run(t, play(t, cfg, []trace.Row{other}, NewRotate(cfg.Specs()))); r.Refused != 1 {
 		t.Error("a row of other blocks was taken")
 	}
+	for _, empty := range []trace.Row{row(0, "", 0, 1, 1), row(0, "", 1, 0, 1)} {
+		if r := run(t, play(t, cfg, []trace.Row{empty}, NewRotate(cfg.Specs()))); r.Refused != 1 {
+			t.Errorf("%+v was taken", empty)
+		}
+	}
+	cfg.Speed = 1e-9
+	if r := run(t, play(t, cfg, []trace.Row{row(time.Hour, "", 1, 1, 1)}, NewRotate(cfg.Specs()))); r.Unserved != 0 {
+		t.Error("a late row was lost")
+	}
 }
 
 func TestABrokenRouterEndsTheRun(t *testing.T) {

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,7 +50,7 @@ type rowState struct {
 // NewBlock returns an empty block of rows w cells wide.
 func NewBlock(ink Ink, w int) *Block {
 	w = max(w, 0)
-	return &Block{ink: ink, w: w, buf: make([]byte, 0, 128*(w+16)), ends: make([]int, 0, 48)}
+	return &Block{ink: ink, w: w, buf: make([]byte, 0, 5*(w+16))}
 }
 
 // Width returns the width of the rows.
@@ -74,6 +75,10 @@ func (b *Block) Begin(k Row) {
 	b.end()
 	if b.ink.Old && k == Normal {
 		k = Stale
+	}
+	if len(b.ends) == 1 { // more than one row: room for a screenful at once
+		b.buf = slices.Grow(b.buf, 128*(b.w+16))
+		b.ends = slices.Grow(b.ends, 48)
 	}
 	b.row = rowState{open: true, kind: k}
 	if k == Cursor {

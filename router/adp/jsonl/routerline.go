@@ -84,7 +84,14 @@ func (w *wireBatch) batch(tp int) (*adp.Batch, error) {
 		b.States[k] = model.RankState{Rank: three[0], NumActiveRequests: three[1], NumActiveTokens: three[2]}
 	}
 	b.Requests = make([]adp.Request, len(w.Requests))
+	matched := 0
 	for i := range w.Requests {
+		if len(w.Requests[i].Matches) > 0 {
+			matched++
+		}
+		if matched*tp > MaxMatches {
+			return nil, fmt.Errorf("%d ranks times %d requests with \"match_lens\"; want at most %d", tp, matched, MaxMatches)
+		}
 		if err := w.Requests[i].request(&b.Requests[i], tp); err != nil {
 			return nil, fmt.Errorf("request %d: %w", i, err)
 		}

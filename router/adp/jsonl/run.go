@@ -16,6 +16,7 @@ const (
 	MaxLineBytes   = 64 << 20
 	MaxRanks       = 1 << 16
 	MaxPromptToken = 1 << 40 // tokens of one prompt
+	MaxMatches     = 1 << 24 // ranks × requests with match lengths, of one step
 )
 
 // Options say how lines are worked on.

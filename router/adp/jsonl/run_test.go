@@ -54,6 +54,9 @@ func strip(line map[string]any) (expect []any) {
 }
 
 func TestVectorFilesComeOutAsExpected(t *testing.T) {
+	if testing.Short() {
+		t.Skip("all 4,200 lines take a while under the race detector")
+	}
 	for name, count := range map[string]int{
 		"adp_routers.jsonl.gz": 3000, "adp_admission.jsonl.gz": 600, "adp_balance.jsonl.gz": 600,
 	} {
