@@ -61,7 +61,7 @@ func newSnapshot(epoch string, seq uint64, s *model.State) *snapshot {
 // next returns the next part and whether another follows.
 func (s *snapshot) next() (msg []byte, more bool, err error) {
 	s.part++
-	msg = begin(nil, kindSnapshot, s.epoch, s.seq)
+	msg = begin(s.room(), kindSnapshot, s.epoch, s.seq)
 	msg = strconv.AppendInt(append(msg, `,"part":`...), int64(s.part), 10)
 	msg = append(msg, `,"state":`...)
 	if s.part > 1 {
@@ -96,7 +96,7 @@ func encodeChange(epoch string, seq uint64, ch *model.Change) (msgs [][]byte, le
 		listOf("convs", ch.Convs), listOf("revisions", ch.Revisions),
 	)
 	for len(msgs) == 0 || p.more() {
-		msg := begin(make([]byte, 0, 4<<10), kindChange, epoch, seq)
+		msg := begin(p.room(), kindChange, epoch, seq)
 		msg = append(append(msg, `,"change":`...), head[:len(head)-1]...)
 		msg = append(p.fill(msg), `}}`...)
 		if err := checkShape(msg); err != nil {
@@ -114,7 +114,7 @@ func encodeChange(epoch string, seq uint64, ch *model.Change) (msgs [][]byte, le
 func encodeEvents(epoch string, seq uint64, events []model.Event) (msgs [][]byte, leftOut uint64) {
 	p := newPacker(listOf("events", events))
 	for p.more() {
-		msgs = append(msgs, append(p.fill(begin(nil, kindEvent, epoch, seq)), '}'))
+		msgs = append(msgs, append(p.fill(begin(p.room(), kindEvent, epoch, seq)), '}'))
 	}
 	return msgs, p.leftOut
 }
@@ -137,7 +137,7 @@ func encodeDecisions(epoch string, seq uint64, decisions []*model.Decision, left
 	slices.Reverse(kept)
 	p := newPacker(listOf("decisions", kept), listOf("settled", settled))
 	for p.more() || leftOut > 0 {
-		msg := begin(nil, kindDecisions, epoch, seq)
+		msg := begin(p.room(), kindDecisions, epoch, seq)
 		if leftOut > 0 {
 			msg = strconv.AppendUint(append(msg, `,"left_out":`...), leftOut, 10)
 			leftOut = 0

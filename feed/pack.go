@@ -50,6 +50,16 @@ func (p *packer) skipEmpty() {
 // more reports whether values are left to write.
 func (p *packer) more() bool { return len(p.lists) > 0 }
 
+// room is a buffer that will likely hold the next message: 400 bytes for each
+// value left, no more than a full part.
+func (p *packer) room() []byte {
+	left := -p.i
+	for _, l := range p.lists {
+		left += l.n
+	}
+	return make([]byte, 0, min(1<<10+400*left, partBytes+4<<10))
+}
+
 // fill appends members to dst, which ends in an open JSON object, until dst
 // holds partBytes or nothing is left. At least one value is written, or none
 // when the object already holds more than that and must be closed.

@@ -249,7 +249,7 @@ func TestSlowClient(t *testing.T) {
 				<-time.After(2 * time.Second)
 			}
 		}()
-		for n := 0; code == 0 && n < 3_000; n++ {
+		for n := 0; n < 3_000 && !over(done); n++ {
 			ch := &model.Change{Version: uint64(n + 2)}
 			for i := range 64 {
 				ch.Ranks = append(ch.Ranks, feedtest.Rank(fmt.Sprint("w", i/8), i%8, uint64(n)))
@@ -265,6 +265,15 @@ func TestSlowClient(t *testing.T) {
 		c.Close()
 		r.close()
 	})
+}
+
+func over(done chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // TestStalledIsCut cuts a client that does not read at all, after WriteTimeout.

@@ -239,12 +239,23 @@ func (m *Model) situation() *command.Situation {
 	if st := m.frame.State; st != nil {
 		s.Policy = st.Settings.AttentionDpConfig.Policy()
 		s.Simulated = st.Source.Kind != "live" && st.Source.Kind != ""
-		s.CanUndo = len(st.Revisions) > 0
+		s.CanUndo = undoable(st.Revisions)
 		if v := m.current(); v != nil {
 			v.Situate(&m.frame, s)
 		}
 	}
 	return s
+}
+
+// undoable reports whether a change is left that can be taken back: the entry
+// that the router made when it started is none.
+func undoable(revs []model.Revision) bool {
+	for i := range revs {
+		if revs[i].Version > 1 && revs[i].UndoneBy == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // View returns the frame, drawn anew only when something changed.

@@ -99,9 +99,7 @@ func (b *Block) end() {
 		return
 	}
 	if b.row.at < b.w {
-		if b.row.set || b.row.kind == Cursor {
-			b.use(Plain)
-		}
+		b.blankInk()
 		b.spaces(b.w - b.row.at)
 	}
 	if b.row.set {
@@ -131,6 +129,13 @@ func (b *Block) use(r Role) {
 	b.row.role, b.row.seq, b.row.set = r, seq, true
 }
 
+// blankInk makes sure that blanks come out as such; most roles need no switch.
+func (b *Block) blankInk() {
+	if b.row.set && !b.ink.Theme.Quiet(b.row.role) {
+		b.use(Plain)
+	}
+}
+
 const blanks = "                                                                "
 
 // spaces appends n blanks without regard to the width.
@@ -146,7 +151,7 @@ func (b *Block) spaces(n int) {
 // Gap paints n blank cells.
 func (b *Block) Gap(n int) {
 	if n = min(n, b.w-b.row.at); n > 0 {
-		b.use(Plain)
+		b.blankInk()
 		b.spaces(n)
 	}
 }
@@ -168,6 +173,10 @@ func (b *Block) Runs(runs ...Run) {
 // Left paints t into w cells, aligned left and cut with ….
 func (b *Block) Left(r Role, w int, t Text) {
 	if w = min(w, b.w-b.row.at); w <= 0 {
+		return
+	}
+	if t.w == 0 {
+		b.Gap(w)
 		return
 	}
 	b.use(r)
