@@ -100,11 +100,11 @@ func DefaultTraffic() trace.GeneratorConfig {
 	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 9, .08, .06, 20
 	g.PromptScale, g.Warm = .6, 15*time.Minute
 	g.Tenants = []trace.Tenant{
-		{Name: "lumen-chat", SystemTokens: 1536, Share: 36},
-		{Name: "orbit-search", SystemTokens: 3072, Share: 24},
-		{Name: "cobalt-code", SystemTokens: 6144, Share: 20},
-		{Name: "harbor-legal", SystemTokens: 4608, Share: 12},
-		{Name: "meadow-care", SystemTokens: 1024, Share: 8},
+		{Name: "lumen", Model: "deepseek-v3", SystemTokens: 1536, Share: 36},
+		{Name: "orbit", Model: "deepseek-r1", SystemTokens: 3072, Share: 24},
+		{Name: "cobalt", Model: "deepseek-r1", SystemTokens: 6144, Share: 20},
+		{Name: "harbor", Model: "deepseek-v3", SystemTokens: 4608, Share: 12},
+		{Name: "meadow", Model: "deepseek-v3", SystemTokens: 1024, Share: 8},
 	}
 	return g
 }

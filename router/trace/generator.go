@@ -13,7 +13,9 @@ import (
 // Tenant is one user of the generated cluster. All its conversations begin
 // with the same system prompt.
 type Tenant struct {
-	Name         string
+	Name string
+	// Model is what its conversations ask for, empty for none.
+	Model        string
 	SystemTokens int
 	// Share is the tenant's part of the conversations, relative to the others.
 	Share float64
@@ -49,11 +51,11 @@ func DefaultGenerator() GeneratorConfig {
 	return GeneratorConfig{
 		Seed: 1, Rate: 3.4, GapScale: 1, PromptScale: 1, LongTurns: 24, BlockTokens: mooncakeBlockTokens,
 		Tenants: []Tenant{
-			{Name: "lumen-chat", SystemTokens: 512, Share: 40},
-			{Name: "orbit-search", SystemTokens: 512, Share: 25},
-			{Name: "harbor-legal", SystemTokens: 768, Share: 15},
-			{Name: "cobalt-code", SystemTokens: 640, Share: 12},
-			{Name: "meadow-care", SystemTokens: 512, Share: 8},
+			{Name: "lumen", SystemTokens: 512, Share: 40},
+			{Name: "orbit", SystemTokens: 512, Share: 25},
+			{Name: "harbor", SystemTokens: 768, Share: 15},
+			{Name: "cobalt", SystemTokens: 640, Share: 12},
+			{Name: "meadow", SystemTokens: 512, Share: 8},
 		},
 	}
 }
@@ -201,7 +203,7 @@ func (g *Generator) begin(at time.Duration) *genConv {
 	t := g.cfg.Tenants[tenant]
 	c := &genConv{
 		at: at, order: g.order, tenant: tenant, number: g.started, turn: 1, left: turns - 1, long: long,
-		key:    model.ConvKey{Tenant: t.Name, ID: convName(g.started ^ uint32(g.cfg.Seed*2654435769))},
+		key:    model.ConvKey{Tenant: t.Name, Model: t.Model, ID: convName(g.started ^ uint32(g.cfg.Seed*2654435769))},
 		prompt: g.length(max(minPrompt, first*g.cfg.PromptScale), t.SystemTokens+64),
 	}
 	g.order++
