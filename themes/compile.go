@@ -24,6 +24,8 @@ type Theme struct {
 	plain  [NumRoles]string
 	cursor [NumRoles]string
 	stale  [NumRoles]string
+	// quiet roles look like text where they paint blanks.
+	quiet [NumRoles]bool
 }
 
 // Reset ends every style.
@@ -40,6 +42,10 @@ func (t *Theme) OnCursor(r Role) string { return t.cursor[r] }
 // dim role's colour, whatever r is.
 func (t *Theme) Stale(r Role) string { return t.stale[r] }
 
+// Quiet reports that blanks painted in role r look like blanks in the text
+// role, on rows of every kind, so that a painter need not switch for them.
+func (t *Theme) Quiet(r Role) bool { return t.quiet[r] }
+
 // Compile turns a theme into sequences for a depth.
 func (f *File) Compile(d Depth) *Theme {
 	t := &Theme{Name: f.Name, Kind: f.Kind, depth: d}
@@ -55,12 +61,15 @@ func (f *File) Compile(d Depth) *Theme {
 		c.Attr |= cur.Attr
 		t.cursor[r] = sgr(c, d)
 		t.stale[r] = sgr(dim, d)
+		const inked = Underline | Reverse
+		t.quiet[r] = s.Ground == f.Styles[Text].Ground && s.Attr&inked == f.Styles[Text].Attr&inked && c.Attr&inked == (f.Styles[Text].Attr|cur.Attr)&inked
 	}
 	// A button with the focus, a reversed badge and the tab in front keep their
 	// own look on any row.
 	for _, r := range []Role{ButtonFocus, LinkStale, TabActive} {
 		t.cursor[r] = t.plain[r]
 		t.stale[r] = t.plain[r]
+		t.quiet[r] = false
 	}
 	return t
 }

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"strings"
+
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
@@ -153,7 +155,7 @@ func (m *Model) hints(w int) string {
 		if i > 0 {
 			b.Gap(gap)
 		}
-		b.Put(cell.Key, cell.Foreign(h.Key))
+		b.Put(cell.Key, keyText(b.Ink(), h.Key))
 		b.Gap(1)
 		b.Put(cell.Dim, cell.Foreign(h.Word))
 	}
@@ -165,7 +167,7 @@ func (m *Model) fitting(hints []command.Hint, w, gap int) []command.Hint {
 	width := func() int {
 		n := -gap
 		for _, h := range hints {
-			n += cell.Foreign(h.Key).Width() + 1 + cell.Foreign(h.Word).Width() + gap
+			n += keyText(m.ink, h.Key).Width() + 1 + cell.Foreign(h.Word).Width() + gap
 		}
 		return n
 	}
@@ -179,4 +181,12 @@ func (m *Model) fitting(hints []command.Hint, w, gap int) []command.Hint {
 		hints = append(hints[:least:least], hints[least+1:]...)
 	}
 	return hints
+}
+
+// keyText is a key's name; the sign for enter is a word where signs are ASCII.
+func keyText(ink cell.Ink, key string) cell.Text {
+	if ink.Glyphs.ASCII {
+		key = strings.ReplaceAll(key, "⏎", "enter")
+	}
+	return cell.Foreign(key)
 }

@@ -26,7 +26,7 @@ func TestFrameAsDrawn(t *testing.T) {
 		"header 40":  {40, 12, 0, nil, ` adpdeck PROD eu1               ● 12 ms `},
 		"tabs 80":    {80, 24, 1, nil, ` [1 Ranks]  2 Convs  3 Tuning                                                 ? `},
 		"tabs 120":   {120, 40, 1, nil, ` [1 Ranks]   2 Convs   3 Tuning` + strings.Repeat(" ", 82) + `? keys `},
-		"hints 80":   {80, 24, 23, nil, ` ⏎ inspect  / filter  s sort  ? keys  W weight  D drain  U undo  : command       `},
+		"hints 80":   {80, 24, 23, nil, ` / filter  s sort  ⏎ inspect  W weight  D drain  : command  z freeze  q quit  `},
 		"status 80":  {80, 24, 22, nil, ` 16 ranks · sort rank ▲` + strings.Repeat(" ", 47) + `no alerts `},
 		"viewer": {
 			80, 24, 0, func(v *feed.View, _ *model.State) { v.Link.Role = "viewer" },
@@ -56,7 +56,7 @@ func TestFrameAsDrawn(t *testing.T) {
 				m.pass(0)
 			}
 			if c.want == "" {
-				m.want(c.line, "PROD eu1 ×2")
+				m.want(c.line, "PROD eu1 ×2 │ kv-aware β 1.00 │ v1412")
 				return
 			}
 			got := m.line(c.line)

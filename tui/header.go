@@ -15,10 +15,18 @@ import (
 func (m *Model) header(w int) string {
 	b := cell.NewBlock(m.ink, w)
 	b.Begin(cell.Normal)
-	right := m.headerRight(w)
+	right := m.headerRight(w, true)
 	rightW := width(right)
+	left := m.headerLeft(w, w-rightW-3)
+	if m.frame.State != nil && w >= layout.FullWidth && len(left) < 7 {
+		// The policy does not fit: it matters more than the role.
+		short := m.headerRight(w, false)
+		if more := m.headerLeft(w, w-width(short)-3); len(more) > len(left) {
+			left, right, rightW = more, short, width(short)
+		}
+	}
 	b.Gap(1)
-	b.Runs(m.headerLeft(w, w-rightW-3)...)
+	b.Runs(left...)
 	b.To(w - rightW - 1)
 	b.Runs(right...)
 	return b.Lines(1)[0]
@@ -32,7 +40,7 @@ func width(runs []cell.Run) int {
 	return n
 }
 
-func (m *Model) headerRight(w int) []cell.Run {
+func (m *Model) headerRight(w int, withRole bool) []cell.Run {
 	runs := []cell.Run{{Role: m.badgeRole(), Text: m.badgeText(m.opt.Now())}}
 	if w < layout.FullWidth {
 		return runs
@@ -41,7 +49,7 @@ func (m *Model) headerRight(w int) []cell.Run {
 	if w < 90 { // so that the longest badge leaves room for policy and version
 		gap.Text = cell.Lit("  ")
 	}
-	if role := m.live.Link.Role; w >= 76 && role != "" {
+	if role := m.live.Link.Role; withRole && w >= 76 && role != "" {
 		text := cell.Fit(role, 12)
 		switch {
 		case role == "viewer" && w < 90:

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/term"
 )
 
 // Terminal is where the console runs: usually os.Stdin, os.Stdout and
@@ -21,6 +22,9 @@ type Terminal struct {
 	Env []string
 }
 
+// ErrNoTerminal is returned by Run when its output is a file or a pipe.
+var ErrNoTerminal = errors.New("the console needs a terminal: its output is none")
+
 // lockedFile writes one piece after another, so that a copy to the clipboard
 // never lands in the middle of a frame.
 type lockedFile struct {
@@ -28,6 +32,7 @@ type lockedFile struct {
 	mu sync.Mutex // guards writes
 }
 
+// Write writes b whole before anything else is written.
 func (f *lockedFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,6 +65,9 @@ type Job struct {
 // the console or of a job, is logged and returned as an error. Run waits for
 // the jobs to end.
 func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
+	if !term.IsTerminal(t.Out.Fd()) {
+		return ErrNoTerminal
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	m := New(opt)
@@ -103,7 +111,7 @@ func (m *Model) verdict(err, cause error) error {
 	if cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, tea.ErrProgramKilled) || errors.Is(err, tea.ErrInterrupted) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	return err

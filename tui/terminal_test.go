@@ -178,3 +178,14 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 		})
 	}
 }
+
+func TestRunNeedsATerminal(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := Run(context.Background(), Terminal{In: os.Stdin, Out: f}, testOptions(testClient())); !errors.Is(err, ErrNoTerminal) {
+		t.Errorf("got %v", err)
+	}
+}

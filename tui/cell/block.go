@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -49,7 +50,7 @@ type rowState struct {
 // NewBlock returns an empty block of rows w cells wide.
 func NewBlock(ink Ink, w int) *Block {
 	w = max(w, 0)
-	return &Block{ink: ink, w: w, buf: make([]byte, 0, 128*(w+16)), ends: make([]int, 0, 48)}
+	return &Block{ink: ink, w: w, buf: make([]byte, 0, 5*(w+16))}
 }
 
 // Width returns the width of the rows.
@@ -75,6 +76,10 @@ func (b *Block) Begin(k Row) {
 	if b.ink.Old && k == Normal {
 		k = Stale
 	}
+	if len(b.ends) == 1 { // more than one row: room for a screenful at once
+		b.buf = slices.Grow(b.buf, 128*(b.w+16))
+		b.ends = slices.Grow(b.ends, 48)
+	}
 	b.row = rowState{open: true, kind: k}
 	if k == Cursor {
 		b.use(Plain)
@@ -94,9 +99,7 @@ func (b *Block) end() {
 		return
 	}
 	if b.row.at < b.w {
-		if b.row.set || b.row.kind == Cursor {
-			b.use(Plain)
-		}
+		b.blankInk()
 		b.spaces(b.w - b.row.at)
 	}
 	if b.row.set {
@@ -126,6 +129,13 @@ func (b *Block) use(r Role) {
 	b.row.role, b.row.seq, b.row.set = r, seq, true
 }
 
+// blankInk makes sure that blanks come out as such; most roles need no switch.
+func (b *Block) blankInk() {
+	if b.row.set && !b.ink.Theme.Quiet(b.row.role) {
+		b.use(Plain)
+	}
+}
+
 const blanks = "                                                                "
 
 // spaces appends n blanks without regard to the width.
@@ -141,7 +151,7 @@ func (b *Block) spaces(n int) {
 // Gap paints n blank cells.
 func (b *Block) Gap(n int) {
 	if n = min(n, b.w-b.row.at); n > 0 {
-		b.use(Plain)
+		b.blankInk()
 		b.spaces(n)
 	}
 }
@@ -163,6 +173,10 @@ func (b *Block) Runs(runs ...Run) {
 // Left paints t into w cells, aligned left and cut with ….
 func (b *Block) Left(r Role, w int, t Text) {
 	if w = min(w, b.w-b.row.at); w <= 0 {
+		return
+	}
+	if t.w == 0 {
+		b.Gap(w)
 		return
 	}
 	b.use(r)

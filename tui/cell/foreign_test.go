@@ -77,6 +77,7 @@ func FuzzForeign(f *testing.F) {
 	for _, s := range []string{"", "conv-\x9b31m", "e\u0301", "👩‍👩‍👧", "\xff\xfe", "a\u202eb", strings.Repeat("話", 90)} {
 		f.Add(s, 12)
 	}
+	ink := testInk()
 	f.Fuzz(func(t *testing.T, s string, w int) {
 		w = min(max(w, 0), 300)
 		for _, got := range []Text{Foreign(s), Fit(s, w)} {
@@ -93,7 +94,7 @@ func FuzzForeign(f *testing.F) {
 				}
 			}
 		}
-		b := NewBlock(testInk(), w)
+		b := NewBlock(ink, w)
 		b.Begin(Normal)
 		b.Left(Plain, w, Fit(s, w))
 		if line := b.Lines(1)[0]; ansi.StringWidth(line) != w {

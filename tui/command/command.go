@@ -94,6 +94,10 @@ type Command struct {
 	// stay when width is short, the greatest first.
 	Hint   string
 	Weight int
+	// HintKey is printed in hints instead of the first key; HintAt moves a hint
+	// behind those of lower numbers.
+	HintKey string
+	HintAt  int
 	// Leads are commands printed on the same line of the help overlay, and Line
 	// the words for all of them.
 	Leads []ID

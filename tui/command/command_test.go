@@ -42,6 +42,22 @@ func TestEveryCommandIsComplete(t *testing.T) {
 	}
 }
 
+// The help overlay has two columns: 21 cells of words left, 24 right.
+func TestHelpLinesFitTheOverlay(t *testing.T) {
+	table := New()
+	for _, v := range []View{Ranks, Convs, Tuning} {
+		for _, l := range table.Lines(&Situation{View: v}, "") {
+			room := 24
+			if l.Group == GroupLook {
+				room = 21
+			}
+			if w := ansi.StringWidth(l.Help); w > room {
+				t.Errorf("%s: %q is %d cells, want %d", l.ID, l.Help, w, room)
+			}
+		}
+	}
+}
+
 func TestNoKeyIsTakenTwiceInAView(t *testing.T) {
 	table := New()
 	for _, v := range []View{Ranks, Convs, Tuning} {

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -33,18 +35,28 @@ func KeyName(key string) string {
 type Hint struct {
 	Key, Word string
 	Weight    int
+	at        int
 }
 
-// Hints returns what the hints row of a view offers now, in the table's order:
-// commands that are off are left out.
+// Hints returns what the hints row of a view offers now, in order: commands
+// that are off are left out.
 func (t *Table) Hints(s *Situation) []Hint {
 	var out []Hint
 	for i := range t.Commands {
 		c := &t.Commands[i]
-		if c.Hint != "" && c.Applies(s.View) && c.Reason(s) == "" {
-			out = append(out, Hint{KeyName(c.Keys[0]), c.Hint, c.Weight})
+		if c.Hint == "" || !c.Applies(s.View) || c.Reason(s) != "" {
+			continue
 		}
+		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), c.Hint, c.Weight, c.HintAt}
+		switch {
+		case c.ID == Freeze && s.Link == LinkFrozen:
+			h.Word = "live again"
+		case c.ID == Freeze && s.Link == LinkStale:
+			h.Word = "look back"
+		}
+		out = append(out, h)
 	}
+	slices.SortStableFunc(out, func(a, b Hint) int { return cmp.Compare(a.at, b.at) })
 	return out
 }
 

@@ -24,6 +24,14 @@ func needsSelection(s *Situation) string {
 	return ""
 }
 
+// opens leaves enter to connecting again while the link is down.
+func opens(s *Situation) string {
+	if s.Link == LinkStale || s.Link == LinkNone {
+		return "feed is stale: ⏎ connects again"
+	}
+	return needsSelection(s)
+}
+
 func actsOnSelection(s *Situation) string {
 	if why := acts(s); why != "" {
 		return why
@@ -122,6 +130,13 @@ func needsFrozen(s *Situation) string {
 func needsLoss(s *Situation) string {
 	if s.Link != LinkStale && s.Link != LinkNone {
 		return "the link is up"
+	}
+	return ""
+}
+
+func needsState(s *Situation) string {
+	if s.Link == LinkNone {
+		return "nothing has arrived from the router yet"
 	}
 	return ""
 }
