@@ -184,11 +184,14 @@ func (c *Client) change(f func(*Link)) {
 	nudge(c.urgent)
 }
 
+// gather is how long a view waits for the other frames of the same change.
+const gather = 3 * time.Millisecond
+
 // publishLoop makes views: at once when the phase changed, otherwise at most
 // one per ViewPeriod.
 func (c *Client) publishLoop(ctx context.Context) {
 	defer c.publish()
-	pause := time.NewTimer(0)
+	pause := time.NewTimer(time.Hour)
 	defer pause.Stop()
 	for {
 		select {
@@ -196,6 +199,13 @@ func (c *Client) publishLoop(ctx context.Context) {
 			return
 		case <-c.urgent:
 		case <-c.moved:
+			pause.Reset(gather)
+			select {
+			case <-ctx.Done():
+				return
+			case <-c.urgent:
+			case <-pause.C:
+			}
 		}
 		c.publish()
 		pause.Reset(c.opt.ViewPeriod)

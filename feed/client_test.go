@@ -407,3 +407,27 @@ func TestDoBounds(t *testing.T) {
 		srv.Close()
 	})
 }
+
+// TestViewRate makes at most ten views a second of however many frames.
+func TestViewRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		steps := []feedtest.Step{feedtest.Send(feedtest.Hello("a"), feedtest.Snapshot("a", 0, feedtest.State(1, 1, 0)))}
+		for i := range 2_000 {
+			steps = append(steps, feedtest.Send(feedtest.Change("a", uint64(i+1), &model.Change{Version: uint64(i + 2)})), feedtest.Silence(2*time.Millisecond))
+		}
+		mem := feedtest.NewNetwork(1 << 20)
+		srv := feedtest.Serve(mem, steps...)
+		c := feed.Dial(context.Background(), url, feed.ClientOptions{Dial: mem.Dial})
+		v := until(t, c, "live", live)
+		if v.Link.RTT < 0 {
+			t.Errorf("round trip %v", v.Link.RTT)
+		}
+		<-srv.Done()
+		last := until(t, c, "at the end", func(v *feed.View) bool { return v.State.Version == 2_001 })
+		if views := last.Rev - v.Rev; views < 30 || views > 42 {
+			t.Errorf("%d views in 4 s, at most 10 a second", views)
+		}
+		c.Close()
+		srv.Close()
+	})
+}

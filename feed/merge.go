@@ -12,7 +12,7 @@ import (
 // replaced by identity (worker id, target, conversation key, version, event
 // id), every list keeps its order and its bound:
 //
-//	ranks, workers   by target, by name
+//	ranks, workers   by target, by name, at most 16,384 of each
 //	conversations    by last activity, newest first, at most model.MaxFeedConvs
 //	revisions        newest first, at most model.MaxRevisions
 //	events           newest first, at most model.MaxEvents
@@ -186,6 +186,9 @@ func workerTarget(w *model.Worker) model.Target { return model.Target{Worker: w.
 func revisionID(r *model.Revision) uint64       { return r.Version }
 func eventID(e *model.Event) uint64             { return e.ID }
 
+// maxTargets bounds the ranks, and the workers, of a state.
+const maxTargets = 1 << 14
+
 // upsert returns old with every element of fresh put in by key, in order.
 // Changed elements usually come in the order of the list, so each search goes
 // on from where the last one ended.
@@ -210,9 +213,12 @@ func upsert[T any, K comparable](old, fresh []T, key func(*T) K, less func(K, K)
 			}
 		}
 		at, held := places[k]
-		if held {
+		switch {
+		case held:
 			list[at] = fresh[i]
-		} else {
+		case len(list) >= maxTargets:
+			continue
+		default:
 			at, added = len(list), true
 			list, places[k] = append(list, fresh[i]), at
 		}

@@ -31,7 +31,8 @@ type RecorderOptions struct {
 // Recorder writes every frame of a server to a file, with its time, as JSON
 // lines. It never makes the server wait: what a slow disk cannot take is
 // dropped, the count is written into the file and a snapshot follows. Give it
-// to one server by ServerOptions.Recorder.
+// to one server by ServerOptions.Recorder; Serve returns only when the last
+// write has.
 type Recorder struct {
 	w   *bufio.Writer
 	opt RecorderOptions
@@ -87,6 +88,7 @@ func (r *Recorder) Dropped() uint64 { return r.dropped.Load() }
 func (r *Recorder) run(ctx context.Context, h *hub) {
 	r.start = time.Now()
 	if err := r.record(ctx, h); err != nil {
+		_ = r.w.Flush() // what is whole; the reason to stop counts more than this one
 		r.mu.Lock()
 		r.err = err
 		r.mu.Unlock()

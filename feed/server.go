@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -47,7 +49,7 @@ type ServerOptions struct {
 	// CommandRate (20 a second) and CommandBurst (40) bound each client's commands.
 	CommandRate  float64
 	CommandBurst int
-	// Recorder, when set, gets every frame. Serve closes it at the end.
+	// Recorder, when set, gets every frame, and is flushed before Serve returns.
 	Recorder *Recorder
 }
 
@@ -161,6 +163,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	mux.HandleFunc(Path, s.accept)
 	web := &http.Server{
 		Handler: mux, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 64 << 10,
+		ErrorLog: log.New(io.Discard, "", 0), // a console may own the terminal
 	}
 	failed := make(chan error, 1)
 	loops.Go(func() { failed <- web.Serve(ln) })

@@ -198,10 +198,14 @@ func (s *session) write() {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	lastLive := time.Now()
+	first := make(chan struct{}, 1) // a ping at once: the round trip is worth knowing
+	first <- struct{}{}
 	for {
 		var err error
 		deadline := time.Now().Add(2 * period)
 		select {
+		case <-first:
+			err = s.ping(deadline)
 		case <-s.quit:
 			return
 		case msg := <-s.out:
@@ -218,13 +222,18 @@ func (s *session) write() {
 				s.cut(fmt.Errorf("no snapshot came for %v", s.c.opt.SnapshotTimeout))
 				return
 			}
-			err = s.conn.WriteControl(websocket.PingMessage, strconv.AppendInt(nil, time.Now().UnixNano(), 10), deadline)
+			err = s.ping(deadline)
 		}
 		if err != nil {
 			s.cut(fmt.Errorf("link is cut: %w", err))
 			return
 		}
 	}
+}
+
+// ping sends the time, which the pong brings back.
+func (s *session) ping(deadline time.Time) error {
+	return s.conn.WriteControl(websocket.PingMessage, strconv.AppendInt(nil, time.Now().UnixNano(), 10), deadline)
 }
 
 // encodeCommand writes the frame of a command, or says why it cannot be sent.

@@ -33,6 +33,9 @@ type stream struct {
 	unknown     uint64
 }
 
+// maxHistory bounds the revisions, and the events, of a snapshot.
+const maxHistory = max(model.MaxRevisions, model.MaxEvents)
+
 // outcome is what a frame led to.
 type outcome struct {
 	current bool // the state is known to be current as of this frame
@@ -119,8 +122,9 @@ func (s *stream) collect(f *snapshotFrame, size int) (outcome, error) {
 		s.partBytes += size
 		join(s.parts, f.State)
 	}
-	if f.Part > maxSnapshotParts || s.partBytes > maxSnapshotBytes {
-		return outcome{}, s.lose(fmt.Errorf("%w: snapshot of more than %d parts or %d bytes", errDecode, maxSnapshotParts, maxSnapshotBytes))
+	if p := s.parts; f.Part > maxSnapshotParts || s.partBytes > maxSnapshotBytes || len(p.Convs) > model.MaxFeedConvs ||
+		max(len(p.Ranks), len(p.Workers)) > maxTargets || max(len(p.Revisions), len(p.Events)) > maxHistory {
+		return outcome{}, s.lose(fmt.Errorf("%w: the snapshot exceeds its bounds", errDecode))
 	}
 	if f.More {
 		return outcome{}, nil

@@ -13,12 +13,19 @@ type confirm struct {
 	yes bool
 }
 
+// Title implements view.Dialog.
 func (d *confirm) Title() cell.Text { return cell.Foreign(string(d.cmd.Verb)) }
+
+// Foot implements view.Dialog.
 func (d *confirm) Foot(*view.Frame) cell.Text {
 	return cell.Say("against v%s", cell.Int(d.cmd.Expect))
 }
+
+// Size implements view.Dialog.
 func (d *confirm) Size(*view.Frame) (w, h int) { return 60, 6 }
-func (d *confirm) Acts() bool                  { return true }
+
+// Acts implements view.Dialog.
+func (d *confirm) Acts() bool { return true }
 
 // effect says in a sentence what the command does.
 func (d *confirm) effect() cell.Text {
@@ -37,6 +44,7 @@ func (d *confirm) effect() cell.Text {
 	return cell.Lit("the rank takes new work again")
 }
 
+// Draw implements view.Dialog.
 func (d *confirm) Draw(f *view.Frame, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
 	b.Begin(cell.Normal)
@@ -68,6 +76,7 @@ func (d *confirm) Draw(f *view.Frame, w, h int) []string {
 	return b.Lines(h)
 }
 
+// Key implements view.Dialog.
 func (d *confirm) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 	switch k.Name {
 	case "left", "right", "tab", "shift+tab", "h", "l":

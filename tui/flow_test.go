@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -296,5 +298,46 @@ func TestTuningEscDiscardsStaged(t *testing.T) {
 	c.press("3", "esc")
 	if len(c.staged) != 0 {
 		t.Error("esc did not discard")
+	}
+}
+
+func TestAnEditedThemeShowsAtOnceAndABrokenOneIsNamed(t *testing.T) {
+	c := newConsole(t, 80, 24)
+	path := filepath.Join(t.TempDir(), "mine.yaml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := func() {
+		for range 4 {
+			c.now = c.now.Add(tickPeriod)
+			c.onTick()
+			if cmd := c.lookAtTheme(); cmd != nil {
+				c.finish(cmd)
+			}
+		}
+	}
+	b, err := os.ReadFile("../themes/day.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(string(b))
+	c.opt.ThemePath = path
+	second()
+	before := c.ink.Theme.SGR(0)
+	write(strings.Replace(string(b), "#1f2733", "#2f2733", 1) + "# edited\n")
+	second()
+	c.want(-2, "theme day read again")
+	if c.ink.Theme.SGR(0) == before {
+		t.Error("the edit does not show")
+	}
+	now := c.ink.Theme
+	write("name: day\nkind: dusk\n")
+	second()
+	c.want(-2, `mine.yaml:2:7: kind "dusk"`)
+	if c.ink.Theme != now {
+		t.Error("a broken file changed the theme")
 	}
 }

@@ -86,6 +86,9 @@ func TestThemesOnTheFrame(t *testing.T) {
 				c.press("?")
 				lines := c.Lines()
 				checkLines(t, lines, 80, 24, name)
+				if depth == themes.TrueColour {
+					golden.RequireEqual(t, strings.Join(lines, "\n")+"\n")
+				}
 				if all := strings.Join(lines, "\n"); depth == themes.NoColour {
 					if strings.Contains(all, "38;") || !strings.Contains(all, "\x1b[;1") {
 						t.Error("without colours bold must stay and colours must go")

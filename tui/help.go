@@ -26,12 +26,18 @@ func newHelp(m *Model) *help {
 	return d
 }
 
-func (d *help) Title() cell.Text           { return d.title }
+// Title implements view.Dialog.
+func (d *help) Title() cell.Text { return d.title }
+
+// Foot implements view.Dialog.
 func (d *help) Foot(*view.Frame) cell.Text { return cell.Lit("type to search · esc closes") }
-func (d *help) Acts() bool                 { return false }
+
+// Acts implements view.Dialog.
+func (d *help) Acts() bool { return false }
 
 const helpWidth = 72
 
+// Size implements view.Dialog.
 func (d *help) Size(*view.Frame) (w, h int) {
 	left, right := d.columns()
 	return helpWidth - 2, max(len(left), len(right)) + 4
@@ -57,6 +63,7 @@ func (d *help) columns() (left, right []command.Line) {
 	return left, append(append(right, heading(command.GroupMove)), move...)
 }
 
+// Draw implements view.Dialog.
 func (d *help) Draw(f *view.Frame, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
 	b.Begin(cell.Normal)
@@ -176,6 +183,7 @@ func (d *help) found(b *cell.Block, h int) {
 	}
 }
 
+// Key implements view.Dialog.
 func (d *help) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 	switch k.Name {
 	case "down", "pgdown":

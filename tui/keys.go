@@ -51,11 +51,10 @@ func (m *Model) typing() bool {
 // onKey gives one key to the dialog on top, to a view that reads text, or to
 // the command table.
 func (m *Model) onKey(k view.Key) tea.Cmd {
-	m.dirty = true
+	m.dirty, m.lastKey = true, k.Name
 	if len(m.dialogs) > 0 {
 		return m.dialogKey(k)
 	}
-	m.lastKey = k.Name
 	v := m.current()
 	if v != nil && v.Typing() && m.frame.State != nil {
 		in := v.Key(&m.frame, k)
@@ -177,8 +176,6 @@ func (m *Model) goTo(n int) {
 func (m *Model) back() bool {
 	v := m.current()
 	switch {
-	case m.toast.shown && m.toast.Level == view.Failed:
-		m.toast.shown = false
 	case m.frame.State != nil && v != nil && v.Back(&m.frame):
 	case v != nil && v.ID() == command.Tuning && len(m.staged) > 0:
 		n := len(m.staged)
@@ -217,16 +214,6 @@ func (m *Model) step(id command.ID) {
 		m.say(view.Note, end)
 	}
 	m.refresh()
-}
-
-func (m *Model) nextTheme() {
-	if len(m.opt.Themes) == 0 {
-		return
-	}
-	m.theme = (m.theme + 1) % len(m.opt.Themes)
-	f := m.opt.Themes[m.theme]
-	m.setTheme(f)
-	m.say(view.Done, cell.Say("theme %s", cell.Foreign(f.Name)))
 }
 
 // quit leaves, after a level that is open was closed, and after a question when

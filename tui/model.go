@@ -9,7 +9,6 @@ import (
 
 	"adpdeck/feed"
 	"adpdeck/router/model"
-	"adpdeck/themes"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
@@ -55,6 +54,8 @@ type Model struct {
 	lastKey string
 	recent  []string // commands typed by name, newest last
 
+	themeSeen fileStamp // of opt.ThemePath
+
 	out              io.Writer // for copies; nil without a terminal
 	tmux, screenTerm bool
 
@@ -92,13 +93,15 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tickMsg:
 		m.onTick()
-		return m, tick()
+		return m, tea.Batch(tick(), m.lookAtTheme())
 	case tea.WindowSizeMsg:
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyMsg:
 		return m, m.onKeys(msg)
 	case replyMsg:
 		m.onReply(msg)
+	case themeMsg:
+		m.onTheme(msg)
 	case tea.FocusMsg:
 		m.blurred = false
 	case tea.BlurMsg:
@@ -268,10 +271,4 @@ func (m *Model) View() string {
 		m.dirty = false
 	}
 	return m.drawn
-}
-
-// setTheme puts another theme in force.
-func (m *Model) setTheme(f *themes.File) {
-	m.ink.Theme = f.Compile(m.opt.Depth)
-	m.refresh()
 }

@@ -51,10 +51,13 @@ type Options struct {
 	Client Client
 	Views  []view.View
 	// Theme and Depth colour it; Themes are what ctrl+t goes through by name.
-	Theme  *themes.File
-	Themes []*themes.File
-	Depth  themes.Depth
-	Glyphs themes.Glyphs
+	Theme *themes.File
+	// ThemePath is the file that Theme was read from, looked at once a second so
+	// that an edit shows at once; empty for a built-in one.
+	ThemePath string
+	Themes    []*themes.File
+	Depth     themes.Depth
+	Glyphs    themes.Glyphs
 	// Context is the label in the header; empty takes the source's kind.
 	Context string
 	// Actor stands in commands and so in the audit.

@@ -24,10 +24,17 @@ const (
 
 func newPalette(m *Model) *palette { return &palette{m: m} }
 
-func (d *palette) Title() cell.Text            { return cell.Lit("Command") }
-func (d *palette) Foot(*view.Frame) cell.Text  { return cell.Lit("tab completes · enter runs · esc") }
+// Title implements view.Dialog.
+func (d *palette) Title() cell.Text { return cell.Lit("Command") }
+
+// Foot implements view.Dialog.
+func (d *palette) Foot(*view.Frame) cell.Text { return cell.Lit("tab completes · enter runs · esc") }
+
+// Size implements view.Dialog.
 func (d *palette) Size(*view.Frame) (w, h int) { return 62, 13 }
-func (d *palette) Acts() bool                  { return false }
+
+// Acts implements view.Dialog.
+func (d *palette) Acts() bool { return false }
 
 // entry is a name that can be typed.
 type entry struct{ name, usage, does string }
@@ -102,6 +109,7 @@ func (d *palette) complete() {
 	d.text = strings.Join(append(words, common), " ")
 }
 
+// Draw implements view.Dialog.
 func (d *palette) Draw(f *view.Frame, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
 	b.Begin(cell.Normal)
@@ -159,6 +167,7 @@ func (d *palette) arguments(b *cell.Block, name string, h int) {
 	}
 }
 
+// Key implements view.Dialog.
 func (d *palette) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 	switch k.Name {
 	case "tab":

@@ -23,10 +23,19 @@ type quitDialog struct {
 	stop bool // the focus
 }
 
-func (d *quitDialog) Title() cell.Text            { return cell.Lit("Quit") }
-func (d *quitDialog) Foot(*view.Frame) cell.Text  { return cell.Lit("y stops · esc stays") }
+// Title implements view.Dialog.
+func (d *quitDialog) Title() cell.Text { return cell.Lit("Quit") }
+
+// Foot implements view.Dialog.
+func (d *quitDialog) Foot(*view.Frame) cell.Text { return cell.Lit("y stops · esc stays") }
+
+// Size implements view.Dialog.
 func (d *quitDialog) Size(*view.Frame) (w, h int) { return 58, 6 }
-func (d *quitDialog) Acts() bool                  { return true }
+
+// Acts implements view.Dialog.
+func (d *quitDialog) Acts() bool { return true }
+
+// Draw implements view.Dialog.
 func (d *quitDialog) Draw(f *view.Frame, w, h int) []string {
 	b := cell.NewBlock(d.m.ink, w)
 	b.Begin(cell.Normal)
@@ -58,6 +67,7 @@ func button(b *cell.Block, name cell.Text, focus bool) {
 	b.Put(cell.Plain, cell.Say("  %s  ", name))
 }
 
+// Key implements view.Dialog.
 func (d *quitDialog) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 	switch k.Name {
 	case "left", "right", "tab", "shift+tab", "h", "l":

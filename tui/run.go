@@ -32,6 +32,7 @@ type lockedFile struct {
 	mu sync.Mutex // guards writes
 }
 
+// Write writes b whole before anything else is written.
 func (f *lockedFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"adpdeck/router/model"
 	"adpdeck/tui/convs"
 	"adpdeck/tui/fixture"
-	"adpdeck/tui/ranks"
 )
 
 // screen is the console with its real views over a fixture.
@@ -115,5 +114,4 @@ func TestWholeScreens(t *testing.T) {
 			}
 		}
 	}
-	_ = ranks.New
 }

@@ -23,11 +23,19 @@ func newSortBy(v view.Sorter) *sortBy {
 	return d
 }
 
-func (d *sortBy) Title() cell.Text            { return cell.Lit("Sort by") }
-func (d *sortBy) Foot(*view.Frame) cell.Text  { return cell.Lit("enter sorts · esc") }
-func (d *sortBy) Size(*view.Frame) (w, h int) { return 30, len(d.names) }
-func (d *sortBy) Acts() bool                  { return false }
+// Title implements view.Dialog.
+func (d *sortBy) Title() cell.Text { return cell.Lit("Sort by") }
 
+// Foot implements view.Dialog.
+func (d *sortBy) Foot(*view.Frame) cell.Text { return cell.Lit("enter sorts · esc") }
+
+// Size implements view.Dialog.
+func (d *sortBy) Size(*view.Frame) (w, h int) { return 30, len(d.names) }
+
+// Acts implements view.Dialog.
+func (d *sortBy) Acts() bool { return false }
+
+// Draw implements view.Dialog.
 func (d *sortBy) Draw(f *view.Frame, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
 	from := max(0, min(d.at-h/2, len(d.names)-h))
@@ -43,6 +51,7 @@ func (d *sortBy) Draw(f *view.Frame, w, h int) []string {
 	return b.Lines(h)
 }
 
+// Key implements view.Dialog.
 func (d *sortBy) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 	switch k.Name {
 	case "j", "down":

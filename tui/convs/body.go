@@ -16,11 +16,11 @@ const detailRows = 18
 
 // plan says how many rows each part of the body gets.
 type plan struct {
-	airy         bool // blank rows above and below the filter's line
-	under        bool // one blank row below the filter's line
-	rows         int
-	bar          int // rows of the bar of marks: 3, or 1 where rows are few
-	detail, keys int
+	airy   bool // blank rows above and below the filter's line
+	under  bool // one blank row below the filter's line
+	rows   int
+	bar    int // rows of the bar of marks: 3, or 1 where rows are few
+	detail int
 }
 
 func (v *View) divide(f *view.Frame, h int) plan {

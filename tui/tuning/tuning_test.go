@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/x/exp/golden"
 
 	"adpdeck/router/model"
+	"adpdeck/tui/command"
 	"adpdeck/tui/fixture"
 	"adpdeck/tui/view"
 )
@@ -60,5 +61,135 @@ func TestFrames(t *testing.T) {
 				golden.RequireEqual(t, fixture.Screen(v, f))
 			})
 		}
+	}
+}
+
+// staging says in a word what an intent stages.
+func staging(in view.Intent) string {
+	switch in := in.(type) {
+	case nil:
+		return "nothing"
+	case view.Stage:
+		v := in.Values[0]
+		if v.Target != nil {
+			return v.Target.String() + " " + v.Value
+		}
+		return v.Field + " " + v.Value
+	case view.Unstage:
+		return "unstage " + in.Field
+	case view.Show:
+		return "show " + in.Dialog.Title().String()
+	case view.Toast:
+		return "toast"
+	}
+	return "?"
+}
+
+func TestCommands(t *testing.T) {
+	beta, switchOn := model.FieldLoadBalanceWeight, model.FieldColdStartWarmup
+	for name, c := range map[string]struct {
+		at     string
+		staged string // of the field under the cursor
+		do     command.ID
+		want   string
+	}{
+		"small step up":             {beta, "", command.StepMore, beta + " 1.05"},
+		"large step down":           {beta, "", command.LeapLess, beta + " 0.5"},
+		"steps start at the staged": {beta, "4", command.StepMore, beta + " 4.25"},
+		"a step back to now":        {beta, "1.05", command.StepLess, "unstage " + beta},
+		"the end":                   {beta, "16", command.StepMore, "toast"},
+		"default is in force":       {beta, "4", command.Default, "unstage " + beta},
+		"unstage":                   {beta, "4", command.Unstage, "unstage " + beta},
+		"nothing to unstage":        {beta, "", command.Unstage, "toast"},
+		"a switch turns":            {switchOn, "", command.Edit, switchOn + " true"},
+		"and turns back":            {switchOn, "true", command.Edit, "unstage " + switchOn},
+		"a choice asks":             {model.FieldNewConvPlacement, "", command.Edit, "show Choose new placement"},
+		"a number is typed":         {beta, "", command.Edit, "nothing"},
+		"policy":                    {beta, "", command.Policy, "show Choose policy"},
+		"apply":                     {beta, "4", command.Apply, "show Apply 1 change"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.Frame(fixture.Normal(), 80, 24)
+			if c.staged != "" {
+				f.Staged = []model.FieldValue{{Field: c.at, Value: c.staged}}
+			}
+			v := New()
+			v.Select(c.at)
+			in, ok := v.Do(f, c.do)
+			if got := staging(in); !ok || got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhichKnobsAreOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		state  *model.State
+		staged []model.FieldValue
+		at     string
+		want   string
+	}{
+		"used":                       {fixture.Normal(), nil, model.FieldLoadBalanceWeight, ""},
+		"other policy":               {fixture.Normal(), nil, model.FieldMaxSessions, "policy conversation uses it"},
+		"other policy staged":        {fixture.Normal(), []model.FieldValue{{Field: model.FieldPolicy, Value: "conversation"}}, model.FieldMaxSessions, ""},
+		"not with the staged policy": {fixture.Normal(), []model.FieldValue{{Field: model.FieldPolicy, Value: "conversation"}}, model.FieldLoadBalanceWeight, "policy kv_aware uses it"},
+		"gate off":                   {fixture.Normal(), nil, model.FieldTimeoutIters, "needs the balance gate on"},
+		"gate staged":                {fixture.Normal(), []model.FieldValue{{Field: model.FieldEnableBalance, Value: "true"}}, model.FieldTimeoutIters, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := fixture.Frame(c.state, 80, 24)
+			f.Staged = c.staged
+			v := New()
+			v.Select(c.at)
+			var s command.Situation
+			v.Situate(f, &s)
+			if s.KnobOff != c.want || !s.Selected {
+				t.Errorf("off %q, want %q", s.KnobOff, c.want)
+			}
+		})
+	}
+}
+
+// Every field of the document is on the screen, and the cursor reaches it.
+func TestEveryFieldIsReached(t *testing.T) {
+	f := fixture.Frame(fixture.Normal(), 80, 24)
+	v := New()
+	v.Do(f, command.First)
+	seen := map[string]bool{model.FieldPolicy: true, model.FieldWeight: true} // the policy's line; ranks have theirs
+	for range 60 {
+		seen[v.at.name] = true
+		v.Do(f, command.Down)
+	}
+	for _, field := range model.Fields() {
+		if !seen[field.Name] {
+			t.Errorf("%s is not reached", field.Name)
+		}
+	}
+	if v.at.kind != kindRevision || v.at.version != 1408 {
+		t.Errorf("the last is %+v", v.at)
+	}
+	in, ok := v.Undo(f)
+	if got := staging(in); !ok || got != "show Undo v1408" {
+		t.Errorf("undo gives %s", got)
+	}
+	v.Do(f, command.First)
+	if _, ok := v.Undo(f); ok {
+		t.Error("on a knob, undo is the frame's")
+	}
+}
+
+func TestAnyRanksWeightCanBeStaged(t *testing.T) {
+	f := fixture.Frame(fixture.Normal(), 80, 24)
+	v := New()
+	v.at = item{kind: kindMore}
+	v.Do(f, command.Edit)
+	v.at = item{kind: kindWeight, target: fixture.T("w1", 7)}
+	in, _ := v.Do(f, command.StepLess)
+	if got := staging(in); got != "w1/7 0.95" {
+		t.Errorf("got %s", got)
+	}
+	if !v.Back(f) || v.allRanks {
+		t.Error("esc closes the list of all ranks")
 	}
 }

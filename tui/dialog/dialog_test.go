@@ -1,0 +1,182 @@
+package dialog
+
+import (
+	"strings"
+	"testing"
+
+	"adpdeck/router/model"
+	"adpdeck/tui/fixture"
+	"adpdeck/tui/view"
+)
+
+// press gives keys to a dialog and returns the last intent and whether it
+// closed.
+func press(f *view.Frame, d view.Dialog, keys ...string) (in view.Intent, done bool) {
+	for _, k := range keys {
+		key := view.Key{Name: k}
+		if len([]rune(k)) == 1 {
+			key.Runes = []rune(k)
+		}
+		if in, done = d.Key(f, key); done {
+			return in, done
+		}
+	}
+	return in, done
+}
+
+func frame() *view.Frame { return fixture.Frame(fixture.Normal(), 80, 24) }
+
+func TestWhatFires(t *testing.T) {
+	f := frame()
+	one := f.State.Convs[3:4]
+	at := fixture.T("w0", 5)
+	for name, c := range map[string]struct {
+		dialog view.Dialog
+		keys   []string
+		done   bool
+		sent   bool
+	}{
+		"enter is cancel":            {NewEvict(f, one), []string{"enter"}, true, false},
+		"n is cancel":                {NewEvict(f, one), []string{"l", "n"}, true, false},
+		"the opening key is nothing": {NewEvict(f, one), []string{"E"}, false, false},
+		"y":                          {NewEvict(f, one), []string{"y"}, true, true},
+		"tab enter":                  {NewEvict(f, one), []string{"tab", "enter"}, true, true},
+		"l enter":                    {NewPin(f, one, &at), []string{"l", "enter"}, true, true},
+		"l h enter":                  {NewPin(f, one, &at), []string{"l", "h", "enter"}, true, false},
+		"y in a reason is text":      {NewDrain(f, &f.State.Ranks[3]), []string{"r", "y"}, false, false},
+		"reason, then y":             {NewDrain(f, &f.State.Ranks[3]), []string{"r", "x", "enter", "y"}, true, true},
+		"many: y is not enough":      {NewEvict(f, f.State.Convs[:11]), []string{"y"}, false, false},
+		"many: wrong count":          {NewEvict(f, f.State.Convs[:11]), []string{"1", "2", "enter"}, true, false},
+		"many: tab finds no button":  {NewEvict(f, f.State.Convs[:11]), []string{"tab", "l", "enter"}, true, false},
+		"many: the count":            {NewEvict(f, f.State.Convs[:11]), []string{"1", "1", "enter"}, true, true},
+		"many: count, then cancel":   {NewEvict(f, f.State.Convs[:11]), []string{"1", "1", "h", "enter"}, true, false},
+		"ten are few":                {NewEvict(f, f.State.Convs[:10]), []string{"y"}, true, true},
+		"undo twice":                 {NewUndo(f, f.State.Revisions[2]), []string{"y"}, false, false},
+		"undo":                       {NewUndo(f, f.State.Revisions[0]), []string{"y"}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, done := press(f, c.dialog, c.keys...)
+			_, sent := in.(view.Send)
+			if done != c.done || sent != c.sent {
+				t.Errorf("done %v, sent %v (%T); want %v, %v", done, sent, in, c.done, c.sent)
+			}
+			if s, ok := in.(view.Send); ok && s.Command.Expect != 1412 {
+				t.Errorf("against version %d", s.Command.Expect)
+			}
+		})
+	}
+}
+
+func TestCommands(t *testing.T) {
+	f := frame()
+	convs := f.State.Convs
+	w04, w15 := fixture.T("w0", 4), fixture.T("w1", 5)
+	for name, c := range map[string]struct {
+		dialog view.Dialog
+		keys   []string
+		want   model.Command
+	}{
+		"pin to the next rank": {NewPin(f, convs[3:4], nil), []string{"j", "y"}, model.Command{Verb: model.VerbPin, Target: &w04, Convs: []model.ConvKey{convs[3].Key}}},
+		"remove a pin":         {NewPin(f, convs[2:3], nil), []string{"g", "y"}, model.Command{Verb: model.VerbUnpin, Convs: []model.ConvKey{convs[2].Key}}},
+		"migrate auto":         {NewMigrate(f, convs[3:5], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Target: &w15, Convs: []model.ConvKey{convs[3].Key, convs[4].Key}}},
+		"ready":                {NewReady(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbReady, Target: &w04}},
+		"undo":                 {NewUndo(f, f.State.Revisions[0]), []string{"y"}, model.Command{Verb: model.VerbUndo, Undo: 1412}},
+		"with a reason":        {NewDrain(f, &f.State.Ranks[4]), []string{"r", "o", "k", "enter", "y"}, model.Command{Verb: model.VerbDrain, Target: &w04, Reason: "ok"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, _ := press(f, c.dialog, c.keys...)
+			got, ok := in.(view.Send)
+			if !ok {
+				t.Fatalf("got %T", in)
+			}
+			c.want.Expect = 1412
+			if g, w := text(got.Command), text(c.want); g != w {
+				t.Errorf("got %s, want %s", g, w)
+			}
+		})
+	}
+}
+
+// text is a command in one line, for comparing.
+func text(c model.Command) string {
+	var b strings.Builder
+	b.WriteString(string(c.Verb))
+	if c.Target != nil {
+		b.WriteString(" to " + c.Target.String())
+	}
+	for _, k := range c.Convs {
+		b.WriteString(" " + k.ID)
+	}
+	b.WriteString(" reason=" + c.Reason)
+	b.WriteString(" undo=" + string(rune('0'+c.Undo%10)))
+	return b.String()
+}
+
+func TestMigrateLeavesBusyOnesOut(t *testing.T) {
+	f := frame()
+	busy := *f.State.Convs[4]
+	busy.Open = 1
+	convs := []*model.Conv{f.State.Convs[3], &busy}
+	in, _ := press(f, NewMigrate(f, convs, nil), "i", "y")
+	if s, ok := in.(view.Send); !ok || len(s.Command.Convs) != 1 || s.Command.Convs[0] != convs[0].Key {
+		t.Errorf("got %+v", in)
+	}
+}
+
+func TestApplySendsAllOrSaysWhyNot(t *testing.T) {
+	f := frame()
+	f.Staged = []model.FieldValue{{Field: model.FieldLoadBalanceWeight, Value: "4"}}
+	in, done := press(f, NewApply(f), "y")
+	if s, ok := in.(view.Send); !ok || !done || !s.ClearStaged || len(s.Command.Set) != 1 {
+		t.Errorf("got %+v", in)
+	}
+	f.Staged = []model.FieldValue{{Field: model.FieldEnableBalance, Value: "true"}, {Field: model.FieldLowOccupancyTimeoutIters, Value: "60"}}
+	if in, done := press(f, NewApply(f), "y"); done {
+		t.Errorf("values that cannot stand together were sent: %+v", in)
+	}
+}
+
+func TestAnotherPolicyForLiveTrafficIsTyped(t *testing.T) {
+	f := frame()
+	f.Staged = []model.FieldValue{{Field: model.FieldPolicy, Value: "default"}}
+	if in, _ := press(f, NewApply(f), "y"); in == nil {
+		t.Error("in a simulation y is enough")
+	}
+	s := *f.State
+	s.Source.Kind = "live"
+	f.State = &s
+	if _, done := press(f, NewApply(f), "y"); done {
+		t.Error("under live traffic y is not enough")
+	}
+	in, _ := press(f, NewApply(f), "d", "e", "f", "a", "u", "l", "t", "enter")
+	if _, ok := in.(view.Send); !ok {
+		t.Errorf("the policy was typed, and got %T", in)
+	}
+}
+
+func TestChoiceStages(t *testing.T) {
+	f := frame()
+	in, done := press(f, NewChoice(f, model.FieldPolicy), "j", "enter")
+	if s, ok := in.(view.Stage); !ok || !done || s.Values[0].Value != "conversation" {
+		t.Errorf("got %+v", in)
+	}
+	in, _ = press(f, NewChoice(f, model.FieldPolicy), "enter")
+	if _, ok := in.(view.Unstage); !ok {
+		t.Errorf("the value in force is not staged, got %+v", in)
+	}
+}
+
+func TestFootSaysWhenTheVersionMoved(t *testing.T) {
+	f := frame()
+	d := NewEvict(f, f.State.Convs[:1])
+	s := *f.State
+	s.Version = 1413
+	f.State = &s
+	if got := d.Foot(f).String(); got != "against v1412, now v1413" {
+		t.Errorf("foot %q", got)
+	}
+	in, _ := press(f, d, "y")
+	if in.(view.Send).Command.Expect != 1412 {
+		t.Error("the command must name the version that was looked at")
+	}
+}
