@@ -62,6 +62,23 @@ func TestTargetLessCountsNumbers(t *testing.T) {
 	}
 }
 
+func TestTargetLessIsAnOrder(t *testing.T) {
+	names := []string{"", "w", "w1", "w01", "w1x", "w2", "w10", "w10x", "10", "9", "a", "w1-2", "w1-10", "w-1"}
+	less := func(a, b string) bool { return Target{Worker: a}.Less(Target{Worker: b}) }
+	for _, a := range names {
+		for _, b := range names {
+			if a != b && less(a, b) == less(b, a) {
+				t.Errorf("%q and %q are not ordered", a, b)
+			}
+			for _, c := range names {
+				if less(a, b) && less(b, c) && !less(a, c) {
+					t.Errorf("%q < %q < %q, but not %q < %q", a, b, c, a, c)
+				}
+			}
+		}
+	}
+}
+
 func TestMaybeKeepsUnknownApartFromZero(t *testing.T) {
 	tests := map[string]struct {
 		in   Maybe

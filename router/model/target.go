@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -29,8 +30,8 @@ func (t Target) String() string {
 	return t.Worker + "/" + strconv.Itoa(t.Rank)
 }
 
-// Less orders targets by worker name, then by rank. Worker names that end in
-// digits are compared by that number, so that w10 follows w9.
+// Less orders targets by worker name, then by rank. Numbers in names count as
+// numbers, so that w10 follows w9.
 func (t Target) Less(o Target) bool {
 	if t.Worker != o.Worker {
 		return lessNatural(t.Worker, o.Worker)
@@ -50,23 +51,45 @@ func ParseTarget(s string) (Target, error) {
 	return Target{Worker: worker, Rank: n}, nil
 }
 
+// lessNatural compares names part by part: runs of digits as numbers, the rest
+// as text. Names that are equal by that (w1, w01) are ordered as text, so that
+// the order is total.
 func lessNatural(a, b string) bool {
-	pa, na, oka := trailingNumber(a)
-	pb, nb, okb := trailingNumber(b)
-	if oka && okb && pa == pb && na != nb {
-		return na < nb
+	for x, y := a, b; x != "" && y != ""; {
+		var px, py string
+		px, x = firstPart(x)
+		py, y = firstPart(y)
+		if c := compareParts(px, py); c != 0 {
+			return c < 0
+		}
+		if (x == "") != (y == "") {
+			return x == ""
+		}
 	}
 	return a < b
 }
 
-func trailingNumber(s string) (prefix string, n uint64, ok bool) {
-	i := len(s)
-	for i > 0 && s[i-1] >= '0' && s[i-1] <= '9' {
-		i--
+// firstPart cuts off the leading run of digits or of other bytes.
+func firstPart(s string) (part, rest string) {
+	i := 1
+	for i < len(s) && digit(s[i]) == digit(s[0]) {
+		i++
 	}
-	n, err := strconv.ParseUint(s[i:], 10, 64)
-	return s[:i], n, err == nil
+	return s[:i], s[i:]
 }
+
+func compareParts(a, b string) int {
+	if !digit(a[0]) || !digit(b[0]) {
+		return strings.Compare(a, b)
+	}
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	if c := cmp.Compare(len(a), len(b)); c != 0 {
+		return c
+	}
+	return strings.Compare(a, b)
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 // ConvKey names a conversation. The same client-chosen ID under another tenant
 // or another model is another conversation. The raw bytes are the key; they
