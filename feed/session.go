@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,10 +51,10 @@ func (c *Client) connect(ctx context.Context) error {
 	err = s.read()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cause != nil {
+	if s.cause != nil && errors.Is(err, net.ErrClosed) {
 		return s.cause
 	}
-	return err
+	return err // the other side's word, where there is one, says more than ours
 }
 
 func (c *Client) dial(ctx context.Context) (*websocket.Conn, error) {
@@ -225,9 +226,21 @@ func (s *session) write() {
 			err = s.ping(deadline)
 		}
 		if err != nil {
-			s.cut(fmt.Errorf("link is cut: %w", err))
+			s.giveUp(err)
 			return
 		}
+	}
+}
+
+// giveUp cuts a connection that cannot be written to, after the reader has had
+// a moment to find what the server said last.
+func (s *session) giveUp(why error) {
+	t := time.NewTimer(time.Second)
+	defer t.Stop()
+	select {
+	case <-s.quit:
+	case <-t.C:
+		s.cut(fmt.Errorf("link is cut: %w", why))
 	}
 }
 
