@@ -81,7 +81,7 @@ func (p *side) figures() {
 	if known(r) {
 		active = cell.Say("%s of %s", cell.Int(r.Active), cell.Int(r.MaxActive))
 		queued = cell.Full(r.Queued)
-		pending = cell.Say("%s to prefill", cell.Kilo(float64(r.PendingTokens)))
+		pending = cell.Say("%s to prefill", cell.Count(float64(r.PendingTokens)))
 		tokens = cell.Full(r.Tokens)
 		against = over(float64(r.Tokens), x.mean)
 	}

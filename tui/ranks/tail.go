@@ -17,7 +17,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	if h < 2 {
 		return
 	}
-	convW := max(10, min(28, w-65))
+	convW := max(10, min(28, w-67))
 	wide := w >= 120
 	b.Begin(cell.Normal)
 	b.Gap(3)
@@ -26,8 +26,8 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	if wide {
 		b.Left(cell.Title, 12, cell.Lit("TENANT"))
 	}
-	b.Right(cell.Title, 7, cell.Lit("PROMPT"))
-	b.Right(cell.Title, 7, cell.Lit("MATCH"))
+	b.Right(cell.Title, 8, cell.Lit("PROMPT"))
+	b.Right(cell.Title, 8, cell.Lit("MATCH"))
 	b.Gap(2)
 	b.Left(cell.Title, 8, cell.Lit("WENT TO"))
 	b.Right(cell.Title, 7, cell.Lit("MARGIN"))
@@ -64,8 +64,8 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 		b.Left(cell.Dim, 11, tenant)
 		b.Gap(1)
 	}
-	b.Right(cell.Plain, 7, cell.Full(d.Placement.PromptTokens))
-	b.Right(cell.Plain, 7, cell.Full(d.Placement.MatchTokens))
+	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
+	b.Right(cell.Plain, 8, cell.Full(d.Placement.MatchTokens))
 	b.Gap(2)
 	b.Left(cell.Strong, 7, cell.Fit(d.Target.String(), 7))
 	b.Gap(1)

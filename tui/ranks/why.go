@@ -40,6 +40,8 @@ func (p *side) explain() (reason, next cell.Text) {
 		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Tuning, a larger β, or W a lower weight")
 	case x.hot(r):
 		return cell.Lit("why so full: it holds the longest prompts."), cell.Lit("try: W a lower weight")
+	case x.mean > 0 && float64(r.Tokens) < 0.5*x.mean:
+		return cell.Say("it carries less than half the mean of %s tokens.", cell.Kilo(x.mean)), cell.Text{}
 	case missed:
 		return cell.Say("%s of its prompt tokens were cached, %s could have been on another rank.",
 			percent(float64(r.Hit)), percent(float64(r.Reachable))), cell.Text{}
