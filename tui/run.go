@@ -27,7 +27,7 @@ type Terminal struct {
 }
 
 // ErrNoTerminal is returned by Run when its output is a file or a pipe.
-var ErrNoTerminal = errors.New("the console needs a terminal: its output is none")
+var ErrNoTerminal = errors.New("the console needs a terminal: its output is a file or a pipe; replay --headless needs none")
 
 // lockedFile writes one piece after another, so that a copy to the clipboard
 // never lands in the middle of a frame.
@@ -105,7 +105,11 @@ func show(ctx context.Context, t Terminal, opt Options, note string) error {
 	m.out = out
 	m.multiplexer(t.Env)
 	g := &guarded{m: m}
-	_, err := tea.NewProgram(g, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(out), tea.WithEnvironment(t.Env),
+	input := tea.WithInput(t.In)
+	if f, ok := t.In.(*os.File); ok && !term.IsTerminal(f.Fd()) {
+		input = tea.WithInputTTY() // a trace on standard input: keys come from the terminal
+	}
+	_, err := tea.NewProgram(g, tea.WithContext(ctx), input, tea.WithOutput(out), tea.WithEnvironment(t.Env),
 		tea.WithAltScreen(), tea.WithFPS(30), tea.WithReportFocus()).Run()
 	if g.failed != nil {
 		return g.failed
