@@ -70,7 +70,7 @@ func (d *help) Draw(f *view.Frame, w, h int) []string {
 	b.Gap(2)
 	b.Put(cell.Key, cell.Lit("/ "))
 	b.Put(cell.Input, cell.Foreign(d.search))
-	b.Put(cell.Input, cell.Glyph(f.Ink.Glyphs.Caret))
+	b.Put(cell.Plain, cell.Glyph(f.Ink.Glyphs.Caret))
 	note := cell.Say("%s commands · from one table, also in the docs", cell.Int(d.m.table.Count(d.s.View)))
 	if left := w - 2 - note.Width(); left > b.At()+2 {
 		b.To(left)

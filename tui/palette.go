@@ -116,7 +116,7 @@ func (d *palette) Draw(f *view.Frame, w, h int) []string {
 	b.Gap(2)
 	b.Put(cell.Key, cell.Lit(": "))
 	b.Put(cell.Input, cell.Foreign(d.text))
-	b.Put(cell.Input, cell.Glyph(f.Ink.Glyphs.Caret))
+	b.Put(cell.Plain, cell.Glyph(f.Ink.Glyphs.Caret))
 	b.Begin(cell.Normal)
 	if d.err != "" {
 		b.Gap(2)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -12,6 +13,9 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/term"
+
+	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
 )
 
 // Terminal is where the console runs: usually os.Stdin, os.Stdout and
@@ -23,7 +27,7 @@ type Terminal struct {
 }
 
 // ErrNoTerminal is returned by Run when its output is a file or a pipe.
-var ErrNoTerminal = errors.New("the console needs a terminal: its output is none")
+var ErrNoTerminal = errors.New("the console needs a terminal: its output is a file or a pipe; replay --headless needs none")
 
 // lockedFile writes one piece after another, so that a copy to the clipboard
 // never lands in the middle of a frame.
@@ -61,22 +65,17 @@ type Job struct {
 }
 
 // Run shows the console until the operator quits, ctx ends or a job fails. The
-// terminal is as it was before when Run returns, on every way out; a panic, of
-// the console or of a job, is logged and returned as an error. Run waits for
-// the jobs to end.
+// terminal is as it was before when Run returns, on every way out. A panic of a
+// job is logged and returned as an error; a panic of the screen is logged, the
+// jobs go on and the screen is started once more, and only a second one is
+// returned. Run waits for the jobs to end.
 func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
 	if !term.IsTerminal(t.Out.Fd()) {
 		return ErrNoTerminal
 	}
+	opt.defaults()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	m := New(opt)
-	out := &lockedFile{File: t.Out}
-	m.out = out
-	m.multiplexer(t.Env)
-	p := tea.NewProgram(m, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(out), tea.WithEnvironment(t.Env),
-		tea.WithAltScreen(), tea.WithFPS(30), tea.WithReportFocus(), tea.WithoutCatchPanics())
-
 	var wg sync.WaitGroup
 	for _, j := range jobs {
 		wg.Go(func() {
@@ -85,26 +84,74 @@ func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
 			}
 		})
 	}
-	err := guard("console", func() error { _, err := p.Run(); return err })
-	if err != nil && isPanic(err) {
-		p.Kill()
-		if restore := p.ReleaseTerminal(); restore != nil {
-			m.opt.Log.Error("restore the terminal", "err", restore)
-		}
+	err := show(ctx, t, opt, "")
+	if p := panicOf(err); p != nil && ctx.Err() == nil {
+		logPanic(opt.Log, p)
+		err = show(ctx, t, opt, "the screen failed and was started again: the log has the trace")
 	}
 	cause := context.Cause(ctx)
 	stop(nil)
 	wg.Wait()
-	return m.verdict(err, cause)
+	return verdict(opt.Log, err, cause)
+}
+
+// show runs one program until it ends; note is a toast to begin with.
+func show(ctx context.Context, t Terminal, opt Options, note string) error {
+	m := New(opt)
+	if note != "" {
+		m.say(view.Failed, cell.Foreign(note))
+	}
+	out := &lockedFile{File: t.Out}
+	m.out = out
+	m.multiplexer(t.Env)
+	g := &guarded{m: m}
+	input := tea.WithInput(t.In)
+	if f, ok := t.In.(*os.File); ok && !term.IsTerminal(f.Fd()) {
+		input = tea.WithInputTTY() // a trace on standard input: keys come from the terminal
+	}
+	_, err := tea.NewProgram(g, tea.WithContext(ctx), input, tea.WithOutput(out), tea.WithEnvironment(t.Env),
+		tea.WithAltScreen(), tea.WithFPS(30), tea.WithReportFocus()).Run()
+	if g.failed != nil {
+		return g.failed
+	}
+	return err
+}
+
+// guarded ends the program in good order when the model panics.
+type guarded struct {
+	m      *Model
+	failed error
+}
+
+// Init implements tea.Model.
+func (g *guarded) Init() tea.Cmd { return g.m.Init() }
+
+// Update implements tea.Model.
+func (g *guarded) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmd tea.Cmd
+	if g.failed == nil {
+		g.failed = guard("console", func() error { _, cmd = g.m.Update(msg); return nil })
+	}
+	if g.failed != nil {
+		return g, tea.Quit
+	}
+	return g, cmd
+}
+
+// View implements tea.Model. After a panic the next tick ends the program.
+func (g *guarded) View() (frame string) {
+	if g.failed == nil {
+		g.failed = guard("console", func() error { frame = g.m.View(); return nil })
+	}
+	return frame
 }
 
 // verdict is what Run returns: the panic or failure behind the end, nil for a
 // wanted one.
-func (m *Model) verdict(err, cause error) error {
-	var p *PanicError
+func verdict(log *slog.Logger, err, cause error) error {
 	for _, e := range []error{err, cause} {
-		if errors.As(e, &p) {
-			m.opt.Log.Error("panic", "in", p.Name, "value", fmt.Sprint(p.Value), "stack", string(p.Stack))
+		if p := panicOf(e); p != nil {
+			logPanic(log, p)
 			return e
 		}
 	}
@@ -117,9 +164,14 @@ func (m *Model) verdict(err, cause error) error {
 	return err
 }
 
-func isPanic(err error) bool {
+func panicOf(err error) *PanicError {
 	var p *PanicError
-	return errors.As(err, &p)
+	errors.As(err, &p)
+	return p
+}
+
+func logPanic(log *slog.Logger, p *PanicError) {
+	log.Error("panic", "in", p.Name, "value", fmt.Sprint(p.Value), "stack", string(p.Stack))
 }
 
 // guard turns a panic of f into an error.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"adpdeck/feed"
 	"adpdeck/router/model"
+	"adpdeck/themes"
 	"adpdeck/tui/convs"
 	"adpdeck/tui/fixture"
 )
@@ -112,6 +114,24 @@ func TestWholeScreens(t *testing.T) {
 					golden.RequireEqual(t, fixture.Text(lines))
 				})
 			}
+		}
+	}
+}
+
+// The views in each theme, with their colours.
+func TestViewsInEachTheme(t *testing.T) {
+	staged := func(c *console) { c.press("3", "}", "j", "-") }
+	marked := func(c *console) { c.press("2", " ", " ", "j", "j") }
+	hot := func(c *console) { c.press("1", "j", "j") }
+	for _, theme := range themes.Names() {
+		for name, then := range map[string]func(c *console){"ranks": hot, "convs": marked, "tuning": staged} {
+			t.Run(theme+"_"+name, func(t *testing.T) {
+				c := screen(t, fixture.Hot(), 80, 24)
+				c.setTheme(loadTheme(theme))
+				then(c)
+				c.refresh()
+				golden.RequireEqual(t, strings.Join(c.Lines(), "\n"))
+			})
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (m *Model) onReply(r replyMsg) {
 
 // accepted is the toast of a command that was done.
 func accepted(c model.Command, r model.Reply) cell.Text {
-	what := cell.Foreign(cmp.Or(r.What, string(c.Verb)))
+	what := cell.Fit(cmp.Or(r.What, string(c.Verb)), 46) // so that the rest stays on 80 columns
 	if c.Verb == model.VerbSpeed {
 		if c.Speed == 0 {
 			return cell.Lit("simulation paused · p goes on")

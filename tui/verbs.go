@@ -270,8 +270,7 @@ func (m *Model) ask(c model.Command) (view.Intent, error) {
 	if err := m.mayAct(); err != nil {
 		return nil, err
 	}
-	c.Expect = m.frame.State.Version
-	return view.Show{Dialog: &confirm{cmd: c}}, nil
+	return m.askFor(c)
 }
 
 func runSpeed(m *Model, args []string) (view.Intent, error) {

@@ -29,10 +29,10 @@ func TestEachCellAtItsColumn(t *testing.T) {
 	for name, want := range map[string]string{
 		"size":        `width="64" height="60"`,
 		"title":       `<title>a &lt;frame&gt;</title>`,
-		"bold run":    `<text x="0 8" y="13" fill="#ff0000" font-weight="bold">ab</text>`,
-		"plain run":   `<text x="24 32" y="13" fill="#cdd6e4">c&lt;</text>`,
+		"bold run":    `<text y="13" fill="#ff0000" font-weight="bold"><tspan x="0 8">ab</tspan></text>`,
+		"plain run":   `<text y="13" fill="#cdd6e4"><tspan x="24 32">c&lt;</tspan></text>`,
 		"reverse":     `<rect x="0" y="18" width="24" height="18" fill="#cdd6e4"/>`,
-		"after wide":  `<text x="0 16" y="31" fill="#10161f">会x</text>`,
+		"after wide":  `<text y="31" fill="#10161f"><tspan x="0 16">会x</tspan></text>`,
 		"ground once": `fill="#10161f"/>`,
 	} {
 		if !strings.Contains(got, want) {

@@ -141,37 +141,46 @@ func (p *picture) runs(term *vt.Emulator, w, y int) []stretch {
 	return out
 }
 
-// write draws the run's shapes as one path and its text with an x for each
-// cell.
+// write draws the run's shapes as one path, and its words each at its own
+// column with an x for every cell; a reader that takes only the first x is still
+// right to within a word.
 func (r *stretch) write(b *bytes.Buffer, y int) {
-	var path, text, xs strings.Builder
+	var path, text, word, xs strings.Builder
+	end := func() {
+		if word.Len() > 0 {
+			fmt.Fprintf(&text, `<tspan x="%s">`, strings.TrimSpace(xs.String()))
+			_ = xml.EscapeText(&text, []byte(word.String())) // a Builder takes everything
+			text.WriteString("</tspan>")
+		}
+		word.Reset()
+		xs.Reset()
+	}
 	for i, t := range r.texts {
 		x := (r.x + i) * cellW
 		switch {
-		case t == "" || t == " ":
-		case shape(&path, t, x, y*cellH):
+		case t == "": // the second half of a wide sign
+		case t == " " || shape(&path, t, x, y*cellH):
+			end()
 		default:
-			text.WriteString(t)
+			word.WriteString(t)
 			for range []rune(t) {
 				fmt.Fprintf(&xs, "%d ", x)
 			}
 		}
 	}
-	opacity := ""
+	end()
+	style := ""
 	if r.dim {
-		opacity = ` opacity="0.6"`
+		style = ` opacity="0.6"`
 	}
 	if path.Len() > 0 {
-		fmt.Fprintf(b, `<path d="%s" fill="%s"%s/>`, path.String(), r.fore, opacity)
+		fmt.Fprintf(b, `<path d="%s" fill="%s"%s/>`, path.String(), r.fore, style)
 	}
 	if text.Len() > 0 {
-		weight := ""
 		if r.bold {
-			weight = ` font-weight="bold"`
+			style = ` font-weight="bold"` + style
 		}
-		fmt.Fprintf(b, `<text x="%s" y="%d" fill="%s"%s%s>`, strings.TrimSpace(xs.String()), y*cellH+13, r.fore, weight, opacity)
-		_ = xml.EscapeText(b, []byte(text.String())) // a Buffer takes everything
-		b.WriteString("</text>")
+		fmt.Fprintf(b, `<text y="%d" fill="%s"%s>%s</text>`, y*cellH+13, r.fore, style, text.String())
 	}
 	if r.under {
 		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="1" fill="%s"/>`, r.x*cellW, y*cellH+15, r.n*cellW, r.fore)

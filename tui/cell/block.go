@@ -213,11 +213,12 @@ func (b *Block) glyphs(glyph string, n int) {
 
 // text appends t, cut to w cells, and returns the cells it took.
 func (b *Block) text(t Text, w int) int {
-	if t.w <= w {
+	if t.w <= w && !(t.cut && b.ink.Glyphs.ASCII) {
 		b.put(t.s)
 		b.row.at += t.w
 		return t.w
 	}
+	w = min(w, t.w)
 	dots := b.ink.Glyphs.Ellipsis
 	dw := 1
 	if b.ink.Glyphs.ASCII {

@@ -15,9 +15,19 @@ import (
 // alike by it.
 func Foreign(s string) Text { return foreign(s, -1) }
 
-// Fit is Foreign for strings of any length: it looks only at as much of s as
-// can fill w cells and one more, so a painter still sees that it was cut.
-func Fit(s string, w int) Text { return foreign(s, max(0, w)) }
+// Fit is Foreign cut with … to at most w cells. It looks only at as much of s
+// as can fill them, so the length of s does not matter.
+func Fit(s string, w int) Text {
+	if w <= 0 {
+		return Text{}
+	}
+	t := foreign(s, w)
+	if t.w <= w {
+		return t
+	}
+	head, n := prefix(t.s, w-1)
+	return Text{s: head + "…", w: n + 1, cut: true}
+}
 
 // foreign stops once more than limit cells are filled; -1 is no limit.
 func foreign(s string, limit int) Text {

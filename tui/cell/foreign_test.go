@@ -5,6 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"adpdeck/themes"
+
 	"github.com/charmbracelet/x/ansi"
 )
 
@@ -40,6 +42,33 @@ func TestForeignMakesHiddenThingsVisible(t *testing.T) {
 				t.Errorf("%q claims %d cells, measures %d", got, got.Width(), w)
 			}
 		})
+	}
+}
+
+func TestFitCutsWithAMark(t *testing.T) {
+	long := strings.Repeat("x", 10<<10)
+	for name, c := range map[string]struct {
+		in   string
+		w    int
+		want string
+	}{
+		"fits":     {"conv-1", 6, "conv-1"},
+		"cut":      {"conv-12", 6, "conv-…"},
+		"10 KiB":   {long, 4, "xxx…"},
+		"wide":     {"会話会話", 6, "会話…"},
+		"one cell": {"ab", 1, "…"},
+		"no cell":  {"ab", 0, ""},
+		"escape":   {"a\x9bb", 5, `a\x9b`[:4] + "…"},
+	} {
+		got := Fit(c.in, c.w)
+		if got.String() != c.want || got.Width() != ansi.StringWidth(c.want) {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+	ink := testInk()
+	ink.Glyphs = themes.ASCII()
+	if got := draw(ink, 8, func(b *Block) { b.Left(Plain, 8, Fit(long, 6)) }); got != "xxx...  " {
+		t.Errorf("in ASCII %q", got)
 	}
 }
 

@@ -22,6 +22,9 @@ import (
 type Text struct {
 	s string
 	w int
+	// cut says that s ends in … because something was left out: an ASCII painter
+	// makes that three dots.
+	cut bool
 }
 
 // literal is the type of Lit's parameter: outside this package only constants

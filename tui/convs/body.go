@@ -109,7 +109,7 @@ func (v *View) filterLine(b *cell.Block, f *view.Frame) {
 }
 
 func (v *View) table(b *cell.Block, f *view.Frame, w, rows int) {
-	g := fit(f.State, w, v.more)
+	g := fit(f.State, v.names, w, v.more)
 	v.hidden = g.hidden
 	g.head(b)
 	from, to := v.list.Window(rows)

@@ -32,6 +32,7 @@ type View struct {
 	page     int
 	hidden   int
 	turns    turnCache
+	names    names
 }
 
 // New returns the view, ordered by cached tokens.
@@ -125,6 +126,7 @@ func (v *View) update(f *view.Frame) {
 		return
 	}
 	v.rev, v.busy, v.of = f.Rev, f.Busy, f.State
+	v.names.read(f.State.Convs)
 	v.list.Update(f.State.Convs, f.Busy)
 }
 

@@ -107,7 +107,10 @@ func (p *detailPainter) facts() {
 	}
 	where = append(where, dim(cell.Say("   moved %s times   tenant %s   model %s", cell.Full(c.Moves), orDash(c.Key.Tenant, 24), orDash(c.Key.Model, 32))))
 	p.fact(cell.Lit("rank"), where...)
-	turns := cell.Say("%s in %s", cell.Full(c.Turns), cell.Age(c.LastAt.Sub(c.FirstAt)))
+	turns := cell.Full(c.Turns)
+	if c.Turns > 1 {
+		turns = cell.Say("%s in %s", turns, cell.Age(c.LastAt.Sub(c.FirstAt)))
+	}
 	cached := cell.Lit("no first token yet")
 	if c.PromptTokens > 0 {
 		cached = cell.Say("cached %s of %s (%s)", cell.Kilo(float64(c.CachedTokens)), cell.Kilo(float64(c.PromptTokens)), cell.PercentShort(hitOf(c)))

@@ -36,8 +36,30 @@ type grid struct {
 	hidden int
 }
 
+// names are the widths that ids, tenants and models ask for; they only grow,
+// so that columns do not move while the list does.
+type names struct{ id, tenant, model int }
+
+// namesRead is how many conversations are looked at for their widths.
+const namesRead = 500
+
+func (n *names) read(convs []*model.Conv) {
+	for _, c := range convs[:min(len(convs), namesRead)] {
+		n.id = max(n.id, min(len(c.Key.ID), 64))
+		n.tenant = max(n.tenant, min(len(c.Key.Tenant), 32))
+		n.model = max(n.model, min(len(c.Key.Model), 32))
+	}
+}
+
+// share divides room cells between the id and the tenant: as drawn when both
+// fit, else what the id leaves.
+func (n *names) share(room int) (id, tenant int) {
+	tenant = max(10, min(n.tenant+2, 18, room-n.id-3))
+	return max(12, room-tenant), tenant
+}
+
 // fit divides w cells among the columns; widths hold the gap beside a column.
-func fit(s *model.State, w int, more bool) grid {
+func fit(s *model.State, n names, w int, more bool) grid {
 	rankW := 4
 	for i := range s.Ranks {
 		rankW = max(rankW, cell.Foreign(s.Ranks[i].Target.String()).Width())
@@ -45,15 +67,23 @@ func fit(s *model.State, w int, more bool) grid {
 	rankW = min(rankW, max(4, w/8))
 	cols := make([]layout.Column, numColumns)
 	set := func(c column, width, priority int) { cols[c] = layout.Column{Width: width, Priority: priority} }
-	extra := 0
+	extra, room := 0, 31
 	if w >= wide || more {
 		extra = 1
-		set(colModel, 17, 16)
+		modelW := 17
+		if n.model == 0 {
+			modelW = 7
+			room += 10
+		}
+		set(colModel, modelW, 16)
 		set(colHonoured, 13, 15)
+	} else {
+		room = max(22, room-(rankW-4))
 	}
+	id, tenant := n.share(room)
 	set(colMark, 3, 100)
-	set(colID, 21-(rankW-4)*(1-extra), 99)
-	set(colTenant, 10, 50)
+	set(colID, id, 99)
+	set(colTenant, tenant, 50)
 	set(colPin, 8, 70)
 	set(colRank, rankW, 90)
 	set(colTurns, 7+extra, 60)
@@ -61,13 +91,12 @@ func fit(s *model.State, w int, more bool) grid {
 	set(colHit, 6, 65)
 	set(colIdle, 6+2*extra, 55)
 	set(colTTL, 6+2*extra, 14)
-	cols[colID].Width = max(12, cols[colID].Width)
-	cols[colID].Grow, cols[colID].Most = 1, 46
-	if w < wide && w >= 79 {
-		cols[colID].Most = 21 + max(0, w-80)
-	}
-	if w >= wide && w < 140 {
-		cols[colID].Most = 21 + max(0, w-120)
+	cols[colID].Grow, cols[colID].Most = 1, max(id, 46)
+	switch {
+	case w < wide && w >= 79:
+		cols[colID].Most = id + max(0, w-80)
+	case w >= wide && w < 140:
+		cols[colID].Most = id + max(0, w-120)
 	}
 	widths, hidden := layout.Columns(w, cols)
 	g := grid{hidden: hidden}

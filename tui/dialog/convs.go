@@ -34,13 +34,17 @@ func (l convList) paint(b *cell.Block, f *view.Frame, h int) {
 		b.Put(cell.Dim, more)
 		return
 	}
-	idW := max(10, b.Width()-2*pad-34)
+	tenantW := 10
+	if b.Width() >= 60 {
+		tenantW = 14
+	}
+	idW := max(10, b.Width()-2*pad-24-tenantW)
 	for _, c := range l.convs[:whole] {
 		b.Begin(cell.Normal)
 		b.Gap(pad)
 		b.Left(cell.Strong, idW, cell.Fit(c.Key.ID, idW))
 		b.Gap(1)
-		b.Left(cell.Dim, 10, cell.Fit(c.Key.Tenant, 10))
+		b.Left(cell.Dim, tenantW, cell.Fit(c.Key.Tenant, tenantW))
 		b.Right(cell.Plain, 8, cell.Kilo(float64(c.CachedTokens)))
 		b.Gap(3)
 		b.Put(cell.Dim, idle(f, c))

@@ -184,6 +184,11 @@ func (m *migrateBody) gain(f *view.Frame) cell.Text {
 	if !ok || to == nil || from == nil || to.ReportedAt.IsZero() || from.ReportedAt.IsZero() {
 		return cell.Unknown()
 	}
+	for _, c := range m.convs {
+		if Where(c) != m.choose.here {
+			return cell.Say("they join %s, which has %s tokens", cell.Foreign(to.Target.String()), cell.Kilo(float64(to.Tokens)))
+		}
+	}
 	return cell.Say("from %s with %s to %s with %s tokens", cell.Foreign(from.Target.String()), cell.Kilo(float64(from.Tokens)),
 		cell.Foreign(to.Target.String()), cell.Kilo(float64(to.Tokens)))
 }

@@ -194,5 +194,5 @@ func lost(b *cell.Block, f *view.Frame, second bool) {
 	if f.Lost.Next > 0 {
 		next = cell.Say("in %s", cell.Seconds(f.Lost.Next))
 	}
-	b.Put(cell.Dim, cell.Say("try %s %s · ctrl+r tries at once · the router itself may be fine", cell.Int(f.Lost.Attempt), next))
+	b.Put(cell.Dim, cell.Say("try %s %s · ⏎ tries at once · the router itself may be fine", cell.Int(f.Lost.Attempt), next))
 }

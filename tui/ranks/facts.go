@@ -19,6 +19,7 @@ type facts struct {
 	mean       float64 // mean tokens of the eligible ranks, 0 when unknown
 	skewMean   float64 // the same over the worker of the busiest rank
 	busiest    *model.Rank
+	skew       float64 // NaN when unknown
 	medianPins int
 	most       float64 // greatest tokens of any rank
 	reported   int     // ranks that ever reported
@@ -42,7 +43,7 @@ func old(s *model.State, r *model.Rank) (time.Duration, bool) {
 }
 
 func gather(s *model.State) facts {
-	x := facts{share: -1}
+	x := facts{share: -1, skew: float64(s.Totals.Skew)}
 	var active, tokens, n float64
 	var skewTokens, skewN float64
 	pins := make([]int, 0, len(s.Ranks))
@@ -78,10 +79,23 @@ func gather(s *model.State) facts {
 	return x
 }
 
-// hot reports whether r is at its cap or far over the mean.
+// hotFactor is how far over the mean a rank's tokens are hot; hotSkew the skew
+// from which the busiest rank is.
+const (
+	hotFactor = 1.5
+	hotSkew   = 1.25
+)
+
+// hot reports whether r is at its cap, far over the mean, or the one that holds
+// the others up.
 func (x *facts) hot(r *model.Rank) bool {
-	full := r.MaxActive > 0 && r.Active >= r.MaxActive
-	return full || (x.mean > 0 && float64(r.Tokens) > 1.25*x.mean)
+	switch {
+	case r.MaxActive > 0 && r.Active >= r.MaxActive:
+		return true
+	case r == x.busiest && x.skew >= hotSkew:
+		return true
+	}
+	return x.mean > 0 && float64(r.Tokens) > hotFactor*x.mean
 }
 
 // even is the skew below which no rank is named.
@@ -146,4 +160,13 @@ func kvOf(r *model.Rank) float64 {
 		return float64(model.Unknown())
 	}
 	return float64(r.KVUsedBlocks) / float64(r.KVTotalBlocks)
+}
+
+// reachOf is what the best rank would have found, unknown under the policies
+// that look into no cache.
+func reachOf(s *model.State, r *model.Rank) float64 {
+	if s.Settings.AttentionDpConfig.Policy() != model.PolicyKVAware {
+		return float64(model.Unknown())
+	}
+	return float64(r.Reachable)
 }

@@ -81,7 +81,7 @@ func (p *side) figures() {
 	if known(r) {
 		active = cell.Say("%s of %s", cell.Int(r.Active), cell.Int(r.MaxActive))
 		queued = cell.Full(r.Queued)
-		pending = cell.Say("%s to prefill", cell.Kilo(float64(r.PendingTokens)))
+		pending = cell.Say("%s to prefill", cell.Count(float64(r.PendingTokens)))
 		tokens = cell.Full(r.Tokens)
 		against = over(float64(r.Tokens), x.mean)
 	}
@@ -97,7 +97,7 @@ func (p *side) figures() {
 	if kv := kvOf(r); kv == kv {
 		p.b.Bar(10, cell.Bar{Value: kv, Max: 1, Tick: -1, Role: cell.BarFill})
 	}
-	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(float64(r.Reachable))))
+	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(reachOf(p.f.State, r))))
 	p.fact(cell.Lit("weight"), cell.Fixed(r.Weight, 2), p.weightNote())
 	report := cell.Lit("none yet")
 	if known(r) {

@@ -24,7 +24,7 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	}
 	left = append(left, cell.Run{Role: cell.Plain, Text: v.countText(f)}, sep, cell.Run{Role: cell.Dim, Text: table.OrderText(v.list)})
 	role := cell.Dim
-	if float64(f.State.Totals.Skew) >= 1.25 {
+	if x.skew >= hotSkew {
 		role = cell.Warn
 	}
 	left = append(left, sep, cell.Run{Role: role, Text: skewSentence(f.State, &x)})

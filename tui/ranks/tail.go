@@ -17,17 +17,17 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	if h < 2 {
 		return
 	}
-	convW := max(10, min(28, w-65))
+	convW := max(10, min(28, w-67))
 	wide := w >= 120
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	b.Left(cell.Title, 10, cell.Lit("TIME"))
 	b.Left(cell.Title, convW, cell.Lit("CONVERSATION"))
 	if wide {
-		b.Left(cell.Title, 12, cell.Lit("TENANT"))
+		b.Left(cell.Title, 14, cell.Lit("TENANT"))
 	}
-	b.Right(cell.Title, 7, cell.Lit("PROMPT"))
-	b.Right(cell.Title, 7, cell.Lit("MATCH"))
+	b.Right(cell.Title, 8, cell.Lit("PROMPT"))
+	b.Right(cell.Title, 8, cell.Lit("MATCH"))
 	b.Gap(2)
 	b.Left(cell.Title, 8, cell.Lit("WENT TO"))
 	b.Right(cell.Title, 7, cell.Lit("MARGIN"))
@@ -56,16 +56,16 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 	conv, tenant := cell.Unknown(), cell.Unknown()
 	if !d.Conv.Keyless() {
 		conv = cell.Fit(d.Conv.ID, convW)
-		tenant = cell.Fit(d.Conv.Tenant, 12)
+		tenant = cell.Fit(d.Conv.Tenant, 14)
 	}
 	b.Left(cell.Plain, convW-1, conv)
 	b.Gap(1)
 	if wide {
-		b.Left(cell.Dim, 11, tenant)
+		b.Left(cell.Dim, 13, tenant)
 		b.Gap(1)
 	}
-	b.Right(cell.Plain, 7, cell.Full(d.Placement.PromptTokens))
-	b.Right(cell.Plain, 7, cell.Full(d.Placement.MatchTokens))
+	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
+	b.Right(cell.Plain, 8, match(d))
 	b.Gap(2)
 	b.Left(cell.Strong, 7, cell.Fit(d.Target.String(), 7))
 	b.Gap(1)
@@ -79,6 +79,15 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 	}
 	b.Gap(2)
 	b.Left(cell.Plain, b.Width()-b.At()-1, cell.Fit(d.Why, b.Width()))
+}
+
+// match is what the rank held of the prompt; unknown under the policies that
+// look into no cache.
+func match(d *model.Decision) cell.Text {
+	if d.Placement.MatchTokens == 0 && d.Policy != model.PolicyKVAware {
+		return cell.Unknown()
+	}
+	return cell.Full(d.Placement.MatchTokens)
 }
 
 // margin is how much worse the next best rank was, in points of the score.

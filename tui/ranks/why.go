@@ -21,7 +21,7 @@ func (p *side) explain() (reason, next cell.Text) {
 	age, isOld := old(s, r)
 	pins := r.Pins + r.OperatorPins
 	many := x.medianPins > 0 && float64(pins) >= 1.5*float64(x.medianPins)
-	missed := r.Hit.Known() && r.Reachable.Known() && float64(r.Reachable-r.Hit) >= 0.05
+	missed := r.Hit.Known() && reachOf(s, r)-float64(r.Hit) >= 0.05
 	switch {
 	case !known(r):
 		return cell.Lit("the engine has not reported this rank yet; its load is not known."), cell.Text{}
@@ -40,6 +40,8 @@ func (p *side) explain() (reason, next cell.Text) {
 		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Tuning, a larger β, or W a lower weight")
 	case x.hot(r):
 		return cell.Lit("why so full: it holds the longest prompts."), cell.Lit("try: W a lower weight")
+	case x.mean > 0 && float64(r.Tokens) < 0.5*x.mean:
+		return cell.Say("it carries less than half the mean of %s tokens.", cell.Kilo(x.mean)), cell.Text{}
 	case missed:
 		return cell.Say("%s of its prompt tokens were cached, %s could have been on another rank.",
 			percent(float64(r.Hit)), percent(float64(r.Reachable))), cell.Text{}

@@ -41,9 +41,10 @@ func OrderText(l Ordered) cell.Text {
 	return cell.Say("sort %s ▲", cell.Foreign(name))
 }
 
-// Quote writes a value so that a filter takes it as it stands.
+// Quote writes a value so that a filter takes it as it stands. The filter
+// language cannot name a quote, so those are left out.
 func Quote(s string) string {
-	if strings.ContainsAny(s, " \t|:<>!") {
+	if strings.ContainsAny(s, " \t|:<>!\"") {
 		return `"` + strings.ReplaceAll(s, `"`, "") + `"`
 	}
 	return s
