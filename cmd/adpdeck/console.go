@@ -17,6 +17,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// consoleMaxActive is the hard cap of a rank when a trace is replayed on the
+// screen: low enough that a load bar says something. A headless replay has so
+// many slots that the cap does not bind.
+const consoleMaxActive = 64
+
 // runConsole opens the console over an embedded router and a simulated
 // cluster, driven by the trace at path, or by generated conversations. The
 // console goes through the websocket like any other.
@@ -36,6 +41,9 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	traffic, cfg, _, err := c.traffic(path)
 	if err != nil {
 		return err
+	}
+	if path != "" {
+		cfg.HardCap = consoleMaxActive
 	}
 	cl, err := c.build(traffic, cfg, time.Now(), 1, true)
 	if err != nil {
