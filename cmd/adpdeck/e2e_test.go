@@ -1,0 +1,387 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"adpdeck/feed"
+	"adpdeck/router/model"
+	"adpdeck/router/sim"
+	"adpdeck/router/trace"
+)
+
+// chats is traffic of conversations c0, c1, …: all of them take a turn every
+// second, in order, and start with the same system prompt.
+type chats struct {
+	convs, turns int
+	sent         int
+}
+
+func (c *chats) Total() int { return c.convs * c.turns }
+
+func (c *chats) Next(row *trace.Row) bool {
+	if c.sent == c.Total() {
+		return false
+	}
+	conv, turn := c.sent%c.convs, c.sent/c.convs
+	c.sent++
+	blocks := []uint64{trace.Chain(0, 1)}
+	for i := range turn + 1 {
+		blocks = append(blocks, trace.Chain(blocks[i], uint64(1000*(conv+1)+i)))
+	}
+	*row = trace.Row{
+		At:   time.Duration(turn)*time.Second + time.Duration(conv)*20*time.Millisecond,
+		Conv: model.ConvKey{Tenant: "t", ID: fmt.Sprintf("c%d", conv)}, Turn: turn + 1,
+		PromptTokens: 512*len(blocks) + 1, OutputTokens: 8, Blocks: blocks, BlockTokens: 512,
+	}
+	return true
+}
+
+func chat(i int) model.ConvKey { return model.ConvKey{Tenant: "t", ID: fmt.Sprintf("c%d", i)} }
+
+// deck is the whole of adpdeck but its screen: simulator, live router, feed
+// server and feed client, joined by a real websocket. The virtual clock moves
+// only when told to.
+type deck struct {
+	t      *testing.T
+	cl     *cluster
+	client *feed.Client
+	now    time.Duration
+	cmds   int
+}
+
+func newDeck(t *testing.T, policy string, traffic sim.Traffic) *deck {
+	t.Helper()
+	flags := &clusterFlags{workers: 2, ranks: 4, seed: 1, policy: policy}
+	cl, err := flags.build(traffic, sim.DefaultConfig(), sim.DefaultConfig().Start, 1, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	srv := feed.NewServer(feed.From(cl.live), feed.ServerOptions{Role: "operator"})
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ctx, ln) }()
+	d := &deck{t: t, cl: cl, client: feed.Dial(ctx, ln.Addr().String(), feed.ClientOptions{ViewPeriod: time.Millisecond})}
+	t.Cleanup(func() {
+		_ = d.client.Close()
+		stop()
+		<-served
+	})
+	d.see("the first snapshot", func(v *feed.View) bool { return v.State != nil })
+	return d
+}
+
+// advance moves the virtual clock on.
+func (d *deck) advance(by time.Duration) {
+	d.t.Helper()
+	d.now += by
+	if _, err := d.cl.sim.Advance(d.now, 0); err != nil {
+		d.t.Fatal(err)
+	}
+	d.cl.sim.Feed()
+}
+
+// see waits until the client shows what is asked for.
+func (d *deck) see(what string, shows func(*feed.View) bool) *feed.View {
+	d.t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if v := d.client.View(); shows(v) {
+			return v
+		}
+	}
+	d.t.Fatalf("the client never saw %s; link %+v", what, d.client.View().Link)
+	return nil
+}
+
+// do sends a command through the websocket under a new id.
+func (d *deck) do(cmd model.Command) model.Reply {
+	d.t.Helper()
+	d.cmds++
+	cmd.ID, cmd.Actor = fmt.Sprintf("cmd-%d", d.cmds), "ann"
+	return d.send(cmd)
+}
+
+func (d *deck) send(cmd model.Command) model.Reply {
+	d.t.Helper()
+	reply, ok := <-d.client.Do(cmd)
+	if !ok {
+		d.t.Fatalf("%s: no answer", cmd.Verb)
+	}
+	return reply
+}
+
+// must sends a command that has to be accepted and waits until the client sees
+// its version.
+func (d *deck) must(cmd model.Command) model.Reply {
+	d.t.Helper()
+	reply := d.do(cmd)
+	if !reply.Accepted {
+		d.t.Fatalf("%s refused: %v", cmd.Verb, reply.Refusal)
+	}
+	d.see(fmt.Sprintf("v%d (%s)", reply.Version, reply.What), func(v *feed.View) bool { return v.State.Version == reply.Version })
+	return reply
+}
+
+func (d *deck) set(field, value string, target *model.Target) model.Reply {
+	d.t.Helper()
+	return d.must(model.Command{Verb: model.VerbSet, Set: []model.FieldValue{{Field: field, Value: value, Target: target}}})
+}
+
+func (d *deck) undo(version uint64) {
+	d.t.Helper()
+	d.must(model.Command{Verb: model.VerbUndo, Undo: version})
+}
+
+func find(s *model.State, i int) *model.Conv {
+	at := slices.IndexFunc(s.Convs, func(c *model.Conv) bool { return c.Key == chat(i) })
+	if at < 0 {
+		return nil
+	}
+	return s.Convs[at]
+}
+
+// known is conversation i as the router has it.
+func (d *deck) known(i int) *model.Conv {
+	d.t.Helper()
+	c := find(d.cl.live.Snapshot(), i)
+	if c == nil {
+		d.t.Fatalf("c%d is not known", i)
+	}
+	return c
+}
+
+// conv is conversation i as the client sees it once it has had its turns.
+func (d *deck) conv(i int) *model.Conv {
+	d.t.Helper()
+	now := d.known(i)
+	var seen *model.Conv
+	d.see(fmt.Sprintf("%+v", now), func(v *feed.View) bool {
+		seen = find(v.State, i)
+		return seen != nil && seen.Turns == now.Turns && seen.Last == now.Last && seen.Pin == now.Pin && seen.Bound == now.Bound
+	})
+	return seen
+}
+
+// lasts is where the last turn of each of the first n conversations ran.
+func (d *deck) lasts(n int) []model.Target {
+	out := make([]model.Target, n)
+	for i := range out {
+		out[i] = d.known(i).Last
+	}
+	d.conv(n - 1)
+	return out
+}
+
+func other(t model.Target) model.Target {
+	if t.Worker == "w0" {
+		return model.Target{Worker: "w1", Rank: (t.Rank + 1) % 4}
+	}
+	return model.Target{Worker: "w0", Rank: (t.Rank + 1) % 4}
+}
+
+func TestBetaThroughTheFeed(t *testing.T) {
+	d := newDeck(t, "kv_aware", &chats{convs: 16, turns: 30})
+	d.advance(3 * time.Second)
+	before := d.see("decisions", func(v *feed.View) bool { return len(v.Decisions) > 0 })
+	if got := before.Decisions[len(before.Decisions)-1].Version; got != 1 {
+		t.Fatalf("the first decisions were made under v%d", got)
+	}
+	at := d.cl.sim.Now()
+	beta := d.set(model.FieldLoadBalanceWeight, "4", nil)
+	if beta.Version != 2 {
+		t.Fatalf("β made v%d", beta.Version)
+	}
+	d.advance(3 * time.Second)
+	after := d.see("decisions under v2", func(v *feed.View) bool {
+		return len(v.Decisions) > 0 && v.Decisions[len(v.Decisions)-1].Version == 2
+	})
+	if got := after.State.Settings.AttentionDpConfig.KVCacheRoutingLoadBalanceWeight; got != 4 {
+		t.Fatalf("the client shows β %v", got)
+	}
+	for _, dec := range after.Decisions {
+		want := uint64(1)
+		if dec.At.After(at) {
+			want = 2
+		}
+		if dec.Version != want {
+			t.Fatalf("decision %d of %s was made under v%d", dec.ID, dec.At, dec.Version)
+		}
+	}
+	d.undo(beta.Version)
+	v := d.client.View()
+	if got := v.State.Settings.AttentionDpConfig.KVCacheRoutingLoadBalanceWeight; got != 1 || v.State.Version != 3 {
+		t.Fatalf("after undo β %v in v%d", got, v.State.Version)
+	}
+	if rev := v.State.Revisions[0]; rev.Undoes != 2 || rev.Actor != "ann" {
+		t.Fatalf("%+v", rev)
+	}
+}
+
+// TestPinThroughTheFeed: a conversation pinned by hand stays on its rank
+// through 20 turns, under each policy; evicted it is placed afresh; undo
+// restores each.
+func TestPinThroughTheFeed(t *testing.T) {
+	for _, policy := range []string{"default", "kv_aware", "conversation"} {
+		t.Run(policy, func(t *testing.T) {
+			d := newDeck(t, policy, &chats{convs: 12, turns: 60})
+			d.advance(2500 * time.Millisecond)
+			home := other(d.conv(0).Last)
+			pinned := d.must(model.Command{Verb: model.VerbPin, Target: &home, Convs: []model.ConvKey{chat(0)}, Reason: "hot"})
+			stays := func(turns int, want bool) {
+				t.Helper()
+				for range turns {
+					turn := d.known(0).Turns
+					d.advance(time.Second)
+					c := d.known(0)
+					if c.Turns != turn+1 {
+						t.Fatalf("turn %d follows turn %d", c.Turns, turn)
+					}
+					if want && c.Last != home {
+						t.Fatalf("turn %d ran on %s, pinned to %s", c.Turns, c.Last, home)
+					}
+				}
+			}
+			stays(20, true)
+			if c := d.conv(0); c.Pin != model.PinOperator || c.Bound != home || c.By != "ann" || c.Reason != "hot" || c.Lost != 0 {
+				t.Fatalf("%+v", c)
+			}
+			evicted := d.must(model.Command{Verb: model.VerbEvict, Convs: []model.ConvKey{chat(0)}})
+			if c := d.conv(0); c.Pin != model.PinNone {
+				t.Fatalf("evicted, it is held by %q", c.Pin)
+			}
+			stays(1, false)
+			afresh := d.see("its decision", func(v *feed.View) bool {
+				return slices.ContainsFunc(v.Decisions, func(d *model.Decision) bool { return d.Conv == chat(0) && d.Version == evicted.Version })
+			})
+			for _, dec := range afresh.Decisions {
+				if dec.Conv == chat(0) && dec.Version == evicted.Version {
+					switch dec.Placement.Phase {
+					case model.PhaseScored, model.PhaseBalanced, model.PhasePlaced:
+					default:
+						t.Fatalf("placed by %q: %s", dec.Placement.Phase, dec.Why)
+					}
+				}
+			}
+			d.undo(evicted.Version)
+			stays(2, true)
+			d.undo(pinned.Version)
+			if c := d.conv(0); c.Pin == model.PinOperator {
+				t.Fatalf("%+v", c)
+			}
+			stays(1, false)
+		})
+	}
+}
+
+// TestDrainThroughTheFeed: a draining rank, and one of weight 0, keeps its
+// bound conversations and gets no new ones, until it is ready again.
+func TestDrainThroughTheFeed(t *testing.T) {
+	drain := func(d *deck, to model.Target) { d.must(model.Command{Verb: model.VerbDrain, Target: &to}) }
+	ready := func(d *deck, to model.Target) { d.must(model.Command{Verb: model.VerbReady, Target: &to}) }
+	zero := func(d *deck, to model.Target) { d.set(model.FieldWeight, "0", &to) }
+	one := func(d *deck, to model.Target) { d.set(model.FieldWeight, "1", &to) }
+	for name, c := range map[string]struct{ shut, open func(*deck, model.Target) }{
+		"drain": {drain, ready}, "weight 0": {zero, one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const early = 14
+			d := newDeck(t, "conversation", &growing{chats{convs: early + 2, turns: 20}})
+			d.advance(1900 * time.Millisecond)
+			home := d.lasts(early)
+			shut, since := home[0], d.cl.sim.Now()
+			c.shut(d, shut)
+			d.advance(4 * time.Second)
+			if got := d.lasts(early); !slices.Equal(got, home) {
+				t.Fatalf("bound conversations moved: %v, were %v", got, home)
+			}
+			arrived := 0
+			for _, s := range d.cl.live.Snapshot().Convs {
+				if s.Key.Tenant == "late" && s.FirstAt.After(since) {
+					arrived++
+					if s.Last == shut {
+						t.Fatalf("%s is new and went to %s", s.Key.ID, shut)
+					}
+				}
+			}
+			if arrived < 8 {
+				t.Fatalf("only %d new conversations came: the test shows nothing", arrived)
+			}
+			c.open(d, shut)
+			d.advance(6 * time.Second)
+			came := slices.ContainsFunc(d.cl.live.Snapshot().Convs, func(s *model.Conv) bool {
+				return s.Key.Tenant == "late" && s.FirstAt.After(since) && s.Last == shut
+			})
+			if !came {
+				t.Fatalf("no new conversation came to %s when it took some again", shut)
+			}
+		})
+	}
+}
+
+// growing is chats of which the last two are a new conversation at each turn.
+type growing struct{ chats }
+
+func (g *growing) Next(row *trace.Row) bool {
+	at := g.sent
+	if !g.chats.Next(row) {
+		return false
+	}
+	if at%g.convs >= g.convs-2 {
+		row.Conv = model.ConvKey{Tenant: "late", ID: fmt.Sprintf("n%d", at)}
+		row.Turn = 1
+	}
+	return true
+}
+
+// TestPolicySwitchThroughTheFeed: bindings outlive a policy that does not use
+// them.
+func TestPolicySwitchThroughTheFeed(t *testing.T) {
+	const convs = 12
+	d := newDeck(t, "conversation", &chats{convs: convs, turns: 30})
+	d.advance(1900 * time.Millisecond)
+	home := d.lasts(convs)
+	d.set(model.FieldPolicy, "default", nil)
+	d.advance(4 * time.Second)
+	if slices.Equal(d.lasts(convs), home) {
+		t.Fatal("the default policy moved none: the test shows nothing")
+	}
+	for i := range convs {
+		if c := d.conv(i); c.Pin != model.PinAuto || c.Bound != home[i] {
+			t.Fatalf("under another policy the binding is %q to %s, was to %s", c.Pin, c.Bound, home[i])
+		}
+	}
+	d.set(model.FieldPolicy, "conversation", nil)
+	d.advance(2 * time.Second)
+	if got := d.lasts(convs); !slices.Equal(got, home) {
+		t.Fatalf("back under the conversation policy they run on %v, were bound to %v", got, home)
+	}
+}
+
+func TestSameCommandThreeTimesThroughTheFeed(t *testing.T) {
+	d := newDeck(t, "kv_aware", &chats{convs: 4, turns: 4})
+	cmd := model.Command{ID: "once", Verb: model.VerbSet, Set: []model.FieldValue{{Field: model.FieldLoadBalanceWeight, Value: "2"}}}
+	first := d.send(cmd)
+	for range 2 {
+		if again := d.send(cmd); again.Version != first.Version || again.What != first.What || !again.Accepted {
+			t.Fatalf("answered %+v, then %+v", first, again)
+		}
+	}
+	v := d.see("v2", func(v *feed.View) bool { return v.State.Version >= 2 })
+	if v.State.Version != 2 || len(v.State.Revisions) != 2 {
+		t.Fatalf("v%d with %d revisions", v.State.Version, len(v.State.Revisions))
+	}
+	old := model.Command{ID: "old", Expect: 1, Verb: model.VerbSet, Set: cmd.Set}
+	if got := d.send(old); got.Accepted || got.Refusal.Code != model.RefusedConflict || got.Refusal.Current.Version != 2 {
+		t.Fatalf("%+v", got)
+	}
+}
