@@ -54,9 +54,12 @@ type deck struct {
 	cmds   int
 }
 
-func newDeck(t *testing.T, policy string, traffic sim.Traffic) *deck {
+func newDeck(t *testing.T, policy string, traffic sim.Traffic, change ...func(*clusterFlags)) *deck {
 	t.Helper()
 	flags := &clusterFlags{workers: 2, ranks: 4, seed: 1, policy: policy}
+	for _, f := range change {
+		f(flags)
+	}
 	cl, err := flags.build(traffic, sim.DefaultConfig(), sim.DefaultConfig().Start, 1, true)
 	if err != nil {
 		t.Fatal(err)
@@ -383,5 +386,39 @@ func TestSameCommandThreeTimesThroughTheFeed(t *testing.T) {
 	old := model.Command{ID: "old", Expect: 1, Verb: model.VerbSet, Set: cmd.Set}
 	if got := d.send(old); got.Accepted || got.Refusal.Code != model.RefusedConflict || got.Refusal.Current.Version != 2 {
 		t.Fatalf("%+v", got)
+	}
+}
+
+// TestFullPinnedRankDoesNotStopTheRest: more requests wait for the one slot of
+// the rank that they are pinned to than the worker has slots; all others go on.
+func TestFullPinnedRankDoesNotStopTheRest(t *testing.T) {
+	for _, policy := range []string{"default", "kv_aware", "conversation"} {
+		t.Run(policy, func(t *testing.T) {
+			const convs, pinned = 40, 30
+			d := newDeck(t, policy, &chats{convs: convs, turns: 30}, func(c *clusterFlags) { c.workers, c.maxActive = 1, 2 })
+			d.advance(900 * time.Millisecond)
+			hot := model.Target{Worker: "w0", Rank: 0}
+			pin := model.Command{Verb: model.VerbPin, Target: &hot}
+			for i := range pinned {
+				pin.Convs = append(pin.Convs, chat(i))
+			}
+			d.must(pin)
+			before := d.known(convs - 1).Honoured
+			d.advance(20 * time.Second)
+			waiting := d.cl.live.Snapshot().Workers[0].Waiting
+			if waiting < 3*4*2 {
+				t.Fatalf("only %d requests wait: the test shows nothing", waiting)
+			}
+			for i := pinned; i < convs; i++ {
+				if c := d.known(i); c.Honoured < before+15 || c.Open > 2 {
+					t.Errorf("c%d, which nobody pinned, had %d of %d turns served", i, c.Honoured, c.Turns)
+				}
+			}
+			d.must(model.Command{Verb: model.VerbUnpin, Convs: pin.Convs})
+			d.advance(60 * time.Second)
+			if !d.cl.sim.Done() || d.cl.live.Snapshot().Totals.Open != 0 {
+				t.Errorf("%d requests are left", d.cl.live.Snapshot().Totals.Open)
+			}
+		})
 	}
 }
