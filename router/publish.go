@@ -172,10 +172,7 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		if !s.eligible() {
 			continue
 		}
-		tokens := s.load.Tokens
-		if s.load.ReportedAt.IsZero() {
-			tokens = r.book.Rank(w.index, k).PromptTokens
-		}
+		tokens := r.tokensAt(w, k)
 		sum, n = sum+tokens, n+1
 		if tokens > most {
 			most, busiest = tokens, s.load.Target
@@ -185,4 +182,13 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		return model.Unknown(), model.Target{Rank: model.NoRank}
 	}
 	return model.Maybe(float64(most) * float64(n) / float64(sum)), busiest
+}
+
+// tokensAt is the engine's figure of rank k of w, or before it has reported
+// what is booked there.
+func (r *Router) tokensAt(w *worker, k int) int {
+	if l := &w.ranks[k].load; !l.ReportedAt.IsZero() {
+		return l.Tokens
+	}
+	return r.book.Rank(w.index, k).PromptTokens
 }
