@@ -30,7 +30,6 @@ func storm(t *testing.T, flags clusterFlags, seed uint64) uint64 {
 			t.Fatal(err)
 		}
 	}
-	pick := func(words ...string) string { return words[rng.IntN(len(words))] }
 	last := uint64(0)
 	for at, n := time.Duration(0), 0; at < turns*time.Second; n++ {
 		at += time.Duration(rng.IntN(120)) * time.Millisecond
@@ -39,22 +38,8 @@ func storm(t *testing.T, flags clusterFlags, seed uint64) uint64 {
 		}
 		cl.sim.Feed()
 		rank := model.Target{Worker: fmt.Sprintf("w%d", rng.IntN(flags.workers)), Rank: rng.IntN(flags.ranks)}
-		cmd := model.Command{ID: fmt.Sprint(n), Verb: model.Verb(pick("pin", "unpin", "evict", "migrate", "drain", "ready", "ready", "undo", "set", "set", "set"))}
-		switch cmd.Verb {
-		case model.VerbSet:
-			cmd.Set = []model.FieldValue{randomSetting(rng, pick, rank)}
-		case model.VerbUndo:
-			cmd.Undo = uint64(rng.IntN(1 + int(cl.live.Snapshot().Version)))
-		case model.VerbMigrate:
-			if rng.IntN(2) == 0 {
-				cmd.Target = &rank
-			}
-		default:
-			cmd.Target = &rank
-		}
-		for range rng.IntN(5) {
-			cmd.Convs = append(cmd.Convs, chat(rng.IntN(convs)))
-		}
+		cmd := randomCommand(rng, rank, cl.live.Snapshot().Version, convs)
+		cmd.ID = fmt.Sprint(n)
 		write(cl.live.Apply(cmd))
 		s := cl.live.Snapshot()
 		checkBooks(t, s)
@@ -80,7 +65,29 @@ func storm(t *testing.T, flags clusterFlags, seed uint64) uint64 {
 	return digest.Sum64()
 }
 
-func randomSetting(rng *rand.Rand, pick func(...string) string, rank model.Target) model.FieldValue {
+func randomCommand(rng *rand.Rand, rank model.Target, version uint64, convs int) model.Command {
+	verbs := []model.Verb{"pin", "unpin", "evict", "migrate", "drain", "ready", "ready", "undo", "set", "set", "set"}
+	cmd := model.Command{Verb: verbs[rng.IntN(len(verbs))]}
+	switch cmd.Verb {
+	case model.VerbSet:
+		cmd.Set = []model.FieldValue{randomSetting(rng, rank)}
+	case model.VerbUndo:
+		cmd.Undo = uint64(rng.IntN(1 + int(version)))
+	case model.VerbMigrate:
+		if rng.IntN(2) == 0 {
+			cmd.Target = &rank
+		}
+	default:
+		cmd.Target = &rank
+	}
+	for range rng.IntN(5) {
+		cmd.Convs = append(cmd.Convs, chat(rng.IntN(convs)))
+	}
+	return cmd
+}
+
+func randomSetting(rng *rand.Rand, rank model.Target) model.FieldValue {
+	pick := func(words ...string) string { return words[rng.IntN(len(words))] }
 	switch rng.IntN(6) {
 	case 0:
 		return model.FieldValue{Field: model.FieldPolicy, Value: pick("default", "kv_aware", "conversation")}
