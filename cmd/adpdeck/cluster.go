@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"adpdeck/router"
@@ -64,7 +63,7 @@ func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pac
 	}
 	r, err := router.New(rc)
 	if err != nil {
-		return nil, fmt.Errorf("router: %w", err)
+		return nil, err
 	}
 	s.Use(r)
 	return &cluster{sim: s, live: r}, nil

@@ -28,7 +28,7 @@ is counted and named, and the rest is used.
 With --headless it runs as fast as the machine can and prints the figures.`,
 		Example: `  adpdeck replay conversation_trace.jsonl --speed 4
   adpdeck replay conversation_trace.jsonl --headless -o json --ranks 32 --policy conversation`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("-o %s: want json, or leave it out for a table", output)
