@@ -248,3 +248,61 @@ func TestFullPinnedRankDoesNotStopTheRest(t *testing.T) {
 		})
 	}
 }
+
+// shared is traffic of new conversations without end that all begin with the
+// same four blocks and add a little of their own.
+type shared struct{ sent int }
+
+func (s *shared) Total() int { return 0 }
+
+func (s *shared) Next(row *trace.Row) bool {
+	blocks := []uint64{trace.Chain(0, 7)}
+	for i := range uint64(4) {
+		id := i
+		if i == 3 {
+			id = uint64(1000 + s.sent)
+		}
+		blocks = append(blocks, trace.Chain(blocks[i], id))
+	}
+	*row = trace.Row{
+		At: time.Duration(s.sent) * 60 * time.Millisecond, Conv: chat(s.sent), Turn: 1,
+		PromptTokens: 5*512 + 50, OutputTokens: 40, Blocks: blocks, BlockTokens: 512,
+	}
+	s.sent++
+	return true
+}
+
+// TestSharedPromptDoesNotPullAllToOneRank: with β 0 the ranks that first held
+// what all prompts begin with get nearly all of them. With β set to 4 under way
+// the load spreads, and the shared prompt is soon cached everywhere.
+func TestSharedPromptDoesNotPullAllToOneRank(t *testing.T) {
+	d := newDeck(t, "kv_aware", &shared{}, func(c *clusterFlags) { c.workers, c.ranks = 1, 8 })
+	counts := func(s *model.State) (out []uint64) {
+		for _, r := range s.Ranks {
+			out = append(out, r.Requests)
+		}
+		return out
+	}
+	split := func() (maxOverMean float64) {
+		before := counts(d.cl.live.Snapshot())
+		d.advance(4 * time.Second)
+		sum, most := uint64(0), uint64(0)
+		for k, n := range counts(d.cl.live.Snapshot()) {
+			sum, most = sum+n-before[k], max(most, n-before[k])
+		}
+		return float64(most) * float64(len(before)) / float64(sum)
+	}
+	d.set(model.FieldFairShareMultiplier, "8", nil)
+	d.set(model.FieldLoadBalanceWeight, "0", nil)
+	if got := split(); got < 2 {
+		t.Errorf("with β 0 the busiest rank took %.2f times the mean: the test shows nothing", got)
+	}
+	d.set(model.FieldLoadBalanceWeight, "4", nil)
+	d.advance(4 * time.Second)
+	if got := split(); got > 1.5 {
+		t.Errorf("with β 4 the busiest rank took %.2f times the mean", got)
+	}
+	if hit := d.cl.live.Snapshot().Totals.Hit; !(hit > 0.7) {
+		t.Errorf("only %.2f of the tokens are found: the shared prompt is not cached on all ranks", hit)
+	}
+}
