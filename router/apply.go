@@ -263,7 +263,7 @@ func (r *Router) write(c *change) {
 	case fieldObject, weightObject:
 		next := *r.settings
 		if o.kind == weightObject {
-			next.Weights = withWeight(next.Weights, o.target, c.after.weight)
+			next.SetWeight(o.target, c.after.weight)
 		} else {
 			copyField(&next, c.after.settings, o.field)
 		}

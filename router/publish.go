@@ -37,20 +37,10 @@ func (r *Router) snapshot() *model.State {
 			s.Ranks = append(s.Ranks, r.rankRow(w, k))
 		}
 	}
-	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return compareTargets(a.Target, b.Target) })
+	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	s.Events, _ = r.history.events.since(0, model.MaxEvents)
 	slices.Reverse(s.Events)
 	return s
-}
-
-func compareTargets(a, b model.Target) int {
-	switch {
-	case a.Less(b):
-		return -1
-	case b.Less(a):
-		return 1
-	}
-	return 0
 }
 
 // newestConvs publishes the conversations that were active last, at most
