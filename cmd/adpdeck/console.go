@@ -33,9 +33,12 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	if err != nil {
 		return err
 	}
-	traffic, cfg, _, err := c.traffic(path)
+	traffic, cfg, tr, err := c.traffic(path)
 	if err != nil {
 		return err
+	}
+	for _, line := range badRows(tr, nil) {
+		log.Warn(line)
 	}
 	cl, err := c.build(traffic, cfg, time.Now(), 1, true)
 	if err != nil {
@@ -54,15 +57,16 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 		return err
 	}
 	defer closeRecording()
+	token := os.Getenv(tokenEnv) // guards a feed beyond loopback
 	srv := feed.NewServer(feed.From(desk{cl.live, runner}), feed.ServerOptions{
-		Version: version(), Role: "operator", Recorder: recorder,
+		Version: version(), Role: "operator", Recorder: recorder, Token: token,
 	})
 	screen.Embedded = true
 	screen.Address = ln.Addr().String()
 
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{})
+	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token})
 	return showScreen(ctx, screen,
 		tui.Job{Name: "simulation", Run: runner.Run},
 		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return srv.Serve(ctx, ln) }},
