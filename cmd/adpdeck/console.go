@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -69,8 +70,17 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token})
 	return showScreen(ctx, screen,
 		tui.Job{Name: "simulation", Run: runner.Run},
-		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return srv.Serve(ctx, ln) }},
+		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return serve(ctx, srv, ln) }},
 	)
+}
+
+// serve says where a token that is needed comes from.
+func serve(ctx context.Context, srv *feed.Server, ln net.Listener) error {
+	err := srv.Serve(ctx, ln)
+	if errors.Is(err, feed.ErrToken) {
+		return fmt.Errorf("%w; %s holds it", err, tokenEnv)
+	}
+	return err
 }
 
 // wall is the machine's own clock.

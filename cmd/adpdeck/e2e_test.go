@@ -306,3 +306,32 @@ func TestSharedPromptDoesNotPullAllToOneRank(t *testing.T) {
 		t.Errorf("only %.2f of the tokens are found: the shared prompt is not cached on all ranks", hit)
 	}
 }
+
+// TestGeneratedTrafficSuitsTheCluster: whatever its size, a cluster is busy and
+// nothing piles up.
+func TestGeneratedTrafficSuitsTheCluster(t *testing.T) {
+	for name, flags := range map[string]clusterFlags{
+		"default": {workers: 2, ranks: 8, seed: 1}, "one rank": {workers: 1, ranks: 1, seed: 1},
+		"four": {workers: 2, ranks: 2, seed: 1}, "64": {workers: 8, ranks: 8, seed: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			traffic, cfg, _, err := flags.traffic("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl, err := flags.build(traffic, cfg, cfg.Start, 1, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := cl.sim.Advance(2*time.Minute, 0); err != nil {
+				t.Fatal(err)
+			}
+			cl.sim.Feed()
+			ranks := flags.workers * flags.ranks
+			s := cl.live.Snapshot()
+			if s.Totals.Queued > 2*ranks || s.Totals.TTFTMsP50 > 1000 || s.Totals.Decisions < uint64(20*ranks) {
+				t.Errorf("%d queued, ttft %.0f ms, %d decisions in two minutes", s.Totals.Queued, s.Totals.TTFTMsP50, s.Totals.Decisions)
+			}
+		})
+	}
+}
