@@ -88,6 +88,8 @@ func checkCommand(cmd *model.Command) *model.Refusal {
 		return refusal(model.RefusedMalformed, "send less", "%s: %s of %d, at most %d are taken", cmd.Verb, name, n, most)
 	}
 	switch {
+	case len(cmd.Verb) > model.MaxIDBytes:
+		return checkNames(cmd)
 	case len(cmd.Reason) > model.MaxReasonBytes:
 		return tooLong("reason bytes", len(cmd.Reason), model.MaxReasonBytes)
 	case len(cmd.Actor) > maxActorBytes:
@@ -99,7 +101,36 @@ func checkCommand(cmd *model.Command) *model.Refusal {
 	case !utf8.ValidString(cmd.Reason) || !utf8.ValidString(cmd.Actor):
 		return refusal(model.RefusedMalformed, "send text as UTF-8", "%s: reason or actor is not UTF-8", cmd.Verb)
 	}
-	return nil
+	return checkNames(cmd)
+}
+
+// checkNames bounds every name in a command, so that answers, which quote them
+// and are remembered, are bounded too.
+func checkNames(cmd *model.Command) (ref *model.Refusal) {
+	check := func(what, text string) {
+		if ref == nil && len(text) > model.MaxIDBytes {
+			ref = refusal(model.RefusedMalformed, "send a shorter one", "%s of %d bytes, at most %d are taken", what, len(text), model.MaxIDBytes)
+		}
+	}
+	check("verb", string(cmd.Verb))
+	if cmd.Target != nil {
+		check("worker", cmd.Target.Worker)
+	}
+	for i := range cmd.Set {
+		v := &cmd.Set[i]
+		check("field", v.Field)
+		check("value", v.Value)
+		if v.Target != nil {
+			check("worker", v.Target.Worker)
+		}
+	}
+	for i := range cmd.Convs {
+		k := &cmd.Convs[i]
+		check("conversation id", k.ID)
+		check("tenant", k.Tenant)
+		check("model", k.Model)
+	}
+	return ref
 }
 
 func (r *Router) checkVersion(cmd *model.Command) *model.Refusal {
@@ -232,7 +263,7 @@ func (r *Router) write(c *change) {
 	case fieldObject, weightObject:
 		next := *r.settings
 		if o.kind == weightObject {
-			next.Weights = withWeight(next.Weights, o.target, c.after.weight)
+			next.SetWeight(o.target, c.after.weight)
 		} else {
 			copyField(&next, c.after.settings, o.field)
 		}

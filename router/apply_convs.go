@@ -8,11 +8,16 @@ import (
 )
 
 // planConvs plans pin, unpin, evict and migrate, conversation by conversation.
+// A migration that names no rank spreads them by least tokens.
 func (r *Router) planConvs(cmd *model.Command) plan {
 	if len(cmd.Convs) == 0 {
 		return refuse(model.RefusedMalformed, "name at least one", "%s: no conversation is named", cmd.Verb)
 	}
-	if cmd.Verb == model.VerbPin || cmd.Verb == model.VerbMigrate {
+	var auto *spread
+	switch {
+	case cmd.Verb == model.VerbMigrate && cmd.Target == nil:
+		auto = r.newSpread()
+	case cmd.Verb == model.VerbPin || cmd.Verb == model.VerbMigrate:
 		if ref := r.checkTaking(cmd); ref != nil {
 			return plan{refusal: ref}
 		}
@@ -31,7 +36,7 @@ func (r *Router) planConvs(cmd *model.Command) plan {
 			continue
 		}
 		seen[key] = true
-		changes, text, ref := r.planConv(cmd, key, note, &room)
+		changes, text, ref := r.planConv(cmd, key, note, &room, auto)
 		p.items = append(p.items, model.ItemResult{Conv: key, Done: ref == nil, Refusal: ref})
 		if ref == nil {
 			p.changes = append(p.changes, changes...)
@@ -53,10 +58,12 @@ func whatConvs(cmd *model.Command, texts []string) string {
 		return texts[0]
 	}
 	what := fmt.Sprintf("%s %d conversations", cmd.Verb, len(texts))
-	switch cmd.Verb {
-	case model.VerbPin, model.VerbMigrate:
+	switch {
+	case cmd.Verb == model.VerbMigrate && cmd.Target == nil:
+		what += " to the ranks with the fewest tokens"
+	case cmd.Verb == model.VerbPin || cmd.Verb == model.VerbMigrate:
 		what += " to " + cmd.Target.String()
-	case model.VerbEvict:
+	case cmd.Verb == model.VerbEvict:
 		what += evictNote
 	}
 	return what
@@ -84,17 +91,16 @@ func (r *Router) checkTaking(cmd *model.Command) *model.Refusal {
 }
 
 // planConv plans the command for one conversation; room counts the operator
-// pins that may still be made.
-func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note, room *int) ([]change, string, *model.Refusal) {
+// pins that may still be made, auto chooses where a migration that names no
+// rank goes.
+func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note, room *int, auto *spread) ([]change, string, *model.Refusal) {
 	c := r.convs.byKey[key]
 	op, pinned := r.ops.Get(key)
-	bind, bound := r.binds.Get(key)
-	if c == nil && !pinned || key.Keyless() {
+	if c == nil || key.Keyless() {
 		return nil, "", refusal(model.RefusedConv, "it may have been idle for long; name one that is listed",
 			"%s %s: no such conversation", cmd.Verb, key.ID)
 	}
 	pinTo := change{object: object{kind: pinObject, conv: key}}
-	bindTo := change{object: object{kind: bindingObject, conv: key}}
 	switch cmd.Verb {
 	case model.VerbPin:
 		if !pinned && *room == 0 {
@@ -115,35 +121,56 @@ func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note,
 		}
 		return []change{pinTo}, fmt.Sprintf("unpin %s from %s", key.ID, op.Target), nil
 	case model.VerbMigrate:
-		if pinned {
-			pinTo.after.pin = pin.Pin{Target: *cmd.Target, Note: note}
-			return []change{pinTo}, fmt.Sprintf("migrate %s %s → %s", key.ID, op.Target, cmd.Target), nil
-		}
-		bindTo.after.binding = pin.Binding{Target: *cmd.Target, Source: model.PinMigrated, Note: note}
-		return []change{bindTo}, fmt.Sprintf("migrate %s %s → %s", key.ID, r.standsAt(c, bind, bound), cmd.Target), nil
+		return r.planMigrate(cmd, c, note, auto)
 	}
-	text := fmt.Sprintf("evict %s%s", key.ID, evictNote)
-	var changes []change
-	if pinned {
-		changes = append(changes, pinTo)
-		text = fmt.Sprintf("evict %s from %s%s", key.ID, op.Target, evictNote)
-	}
-	if bound {
-		changes = append(changes, bindTo)
-		if !pinned {
-			text = fmt.Sprintf("evict %s from %s%s", key.ID, bind.Target, evictNote)
-		}
-	}
-	return changes, text, nil
+	return r.planEvict(key)
 }
 
-// standsAt is where a conversation is: bound, or where its last turn ran.
-func (r *Router) standsAt(c *conv, bind pin.Binding, bound bool) string {
-	switch {
-	case bound:
-		return bind.Target.String()
-	case c.data.Last.Rank == model.NoRank:
-		return "unplaced"
+// planMigrate moves the pin of c, or without one its binding.
+func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *spread) ([]change, string, *model.Refusal) {
+	key := c.data.Key
+	op, pinned := r.ops.Get(key)
+	from := c.data.Last
+	if bind, ok := r.binds.Get(key); ok {
+		from = bind.Target
 	}
-	return c.data.Last.String()
+	if pinned {
+		from = op.Target
+	}
+	var to model.Target
+	if auto == nil {
+		to = *cmd.Target
+	} else if best, ok := auto.take(from, c.data.PromptTokens); ok {
+		to = best
+	} else {
+		return nil, "", refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
+			"migrate %s: no rank but %s takes new work", key.ID, from)
+	}
+	move := change{object: object{kind: bindingObject, conv: key}}
+	if pinned {
+		move.object.kind = pinObject
+		move.after.pin = pin.Pin{Target: to, Note: note}
+	} else {
+		move.after.binding = pin.Binding{Target: to, Source: model.PinMigrated, Note: note}
+	}
+	where := from.String()
+	if from.Rank == model.NoRank {
+		where = "unplaced"
+	}
+	return []change{move}, fmt.Sprintf("migrate %s %s → %s", key.ID, where, to), nil
+}
+
+// planEvict forgets pin and binding.
+func (r *Router) planEvict(key model.ConvKey) ([]change, string, *model.Refusal) {
+	var changes []change
+	from := ""
+	if bind, bound := r.binds.Get(key); bound {
+		changes = append(changes, change{object: object{kind: bindingObject, conv: key}})
+		from = " from " + bind.Target.String()
+	}
+	if op, pinned := r.ops.Get(key); pinned {
+		changes = append(changes, change{object: object{kind: pinObject, conv: key}})
+		from = " from " + op.Target.String()
+	}
+	return changes, fmt.Sprintf("evict %s%s%s", key.ID, from, evictNote), nil
 }

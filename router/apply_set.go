@@ -131,29 +131,6 @@ func list(parts []string) string {
 	return strings.Join(parts, ", ")
 }
 
-// withWeight returns a new, ordered list in which t has weight w.
-func withWeight(ws []model.Weight, t model.Target, w float64) []model.Weight {
-	var out []model.Weight
-	for _, o := range ws {
-		if o.Target != t {
-			out = append(out, o)
-		}
-	}
-	if w != model.DefaultWeight {
-		out = append(out, model.Weight{Target: t, Weight: w})
-	}
-	slices.SortFunc(out, func(a, b model.Weight) int {
-		switch {
-		case a.Target.Less(b.Target):
-			return -1
-		case b.Target.Less(a.Target):
-			return 1
-		}
-		return 0
-	})
-	return out
-}
-
 // copyField copies one field as it is, in or out of an operator's bounds.
 func copyField(dst, src *model.Settings, name string) {
 	d, s := &dst.AttentionDpConfig, &src.AttentionDpConfig

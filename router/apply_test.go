@@ -129,6 +129,35 @@ func TestCommandIDs(t *testing.T) {
 	}
 }
 
+// TestLongNamesAreNotRemembered: answers are kept and quote what they refuse,
+// so nothing long gets into them.
+func TestLongNamesAreNotRemembered(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	for name, cmd := range map[string]model.Command{
+		"verb":            {Verb: model.Verb(long)},
+		"verb and reason": {Verb: model.Verb(long), Reason: long},
+		"worker":          {Verb: model.VerbDrain, Target: &model.Target{Worker: long}},
+		"field":           set(long, "1"),
+		"value":           set(model.FieldLoadBalanceWeight, long),
+		"weight's worker": setWeight(model.Target{Worker: long}, "1"),
+		"conversation id": onConvs(model.VerbEvict, nil, "a", long),
+		"tenant":          {Verb: model.VerbEvict, Convs: []model.ConvKey{{Tenant: long, ID: "a"}}},
+		"model":           {Verb: model.VerbEvict, Convs: []model.ConvKey{{Model: long, ID: "a"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 1, 4, model.PolicyDefault)
+			b.turn(t, "a", nil)
+			reply := b.do(cmd)
+			if reply.Accepted || reply.Refusal.Code != model.RefusedMalformed || len(reply.Items) > 0 || reply.Refusal.Next == "" {
+				t.Fatalf("%.300v", reply)
+			}
+			if n := len(reply.Refusal.Error()) + len(reply.What); n > 300 {
+				t.Fatalf("the answer has %d bytes", n)
+			}
+		})
+	}
+}
+
 // TestEachCommandThreeTimes: the same id again gives the first answer, be it a
 // refusal, and acts once.
 func TestEachCommandThreeTimes(t *testing.T) {

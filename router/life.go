@@ -3,6 +3,7 @@ package router
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -138,6 +139,7 @@ func (r *Router) followRank(b *booking, told bool) {
 	switch {
 	case lost:
 		c.data.Lost++
+		r.tellLost(t)
 		c.data.Last = t.ran
 		if t.moved {
 			c.data.Moves--
@@ -149,6 +151,29 @@ func (r *Router) followRank(b *booking, told bool) {
 		c.data.Honoured++
 	}
 	r.convs.touch(c, &r.stamp)
+}
+
+// lostEvery is the least time between two events about pins not honoured.
+const lostEvery = 10 * time.Second
+
+// tellLost warns that an engine ran a held conversation elsewhere, not more
+// often than lostEvery. A conversation that nothing holds has only its count.
+func (r *Router) tellLost(t *turn) {
+	key := t.conv.data.Key
+	_, held := r.ops.Get(key)
+	if !held {
+		_, held = r.bound(key)
+	}
+	if !held {
+		return
+	}
+	r.lost++
+	if r.lost > 1 && r.now.Sub(r.lostAt) < lostEvery {
+		return
+	}
+	r.lostAt = r.now
+	r.event("warn", "router", fmt.Sprintf("pin not honoured: %s was sent to %s and ran on %s (turn %d that did so); does the engine take its rank from the router?",
+		key.ID, t.target, t.ran, r.lost), 0)
 }
 
 func (r *Router) addHit(w *window, t *turn) {

@@ -3,6 +3,7 @@ package router
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,36 @@ func TestHonoured(t *testing.T) {
 }
 
 // TestLoadFollowsTheEngine: a request that ran elsewhere is booked there.
+// TestPinNotHonoured: an engine that runs a pinned conversation elsewhere is
+// told of at once, and then not more often than every ten seconds; one that
+// runs a free conversation elsewhere is only counted.
+func TestPinNotHonoured(t *testing.T) {
+	b := newBench(t, 1, 4, model.PolicyKVAware)
+	lose := func(conv string) {
+		id, got := b.place(t, conv, nil)
+		b.FirstToken(id, model.Usage{Ran: at("w0", (got.Rank+1)%4)})
+		b.Done(id, model.OutcomeOK)
+	}
+	lose("free")
+	if n := len(b.Snapshot().Events); n != 0 {
+		t.Fatalf("%d events for a conversation that nothing holds", n)
+	}
+	b.must(t, onConvs(model.VerbPin, ptr(at("w0", 2)), "free"))
+	for range 5 {
+		lose("free")
+		b.clock.advance(time.Second)
+	}
+	events := b.Snapshot().Events
+	if len(events) != 2 || events[0].Level != "warn" || !strings.HasPrefix(events[0].What, "pin not honoured: free was sent to w0/2 and ran on w0/3 (turn 1 that did so)") {
+		t.Fatalf("%+v", events)
+	}
+	b.clock.advance(lostEvery)
+	lose("free")
+	if events := b.Snapshot().Events; len(events) != 3 || !strings.Contains(events[0].What, "(turn 6 that did so)") {
+		t.Fatalf("%+v", events[0])
+	}
+}
+
 func TestLoadFollowsTheEngine(t *testing.T) {
 	b := newBench(t, 2, 2, model.PolicyDefault)
 	id, from := b.place(t, "a", nil)

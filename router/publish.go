@@ -37,20 +37,10 @@ func (r *Router) snapshot() *model.State {
 			s.Ranks = append(s.Ranks, r.rankRow(w, k))
 		}
 	}
-	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return compareTargets(a.Target, b.Target) })
+	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	s.Events, _ = r.history.events.since(0, model.MaxEvents)
 	slices.Reverse(s.Events)
 	return s
-}
-
-func compareTargets(a, b model.Target) int {
-	switch {
-	case a.Less(b):
-		return -1
-	case b.Less(a):
-		return 1
-	}
-	return 0
 }
 
 // newestConvs publishes the conversations that were active last, at most
@@ -172,10 +162,7 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		if !s.eligible() {
 			continue
 		}
-		tokens := s.load.Tokens
-		if s.load.ReportedAt.IsZero() {
-			tokens = r.book.Rank(w.index, k).PromptTokens
-		}
+		tokens := r.tokensAt(w, k)
 		sum, n = sum+tokens, n+1
 		if tokens > most {
 			most, busiest = tokens, s.load.Target
@@ -185,4 +172,13 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		return model.Unknown(), model.Target{Rank: model.NoRank}
 	}
 	return model.Maybe(float64(most) * float64(n) / float64(sum)), busiest
+}
+
+// tokensAt is the engine's figure of rank k of w, or before it has reported
+// what is booked there.
+func (r *Router) tokensAt(w *worker, k int) int {
+	if l := &w.ranks[k].load; !l.ReportedAt.IsZero() {
+		return l.Tokens
+	}
+	return r.book.Rank(w.index, k).PromptTokens
 }

@@ -72,6 +72,8 @@ type Router struct {
 	settled   ring[model.Settled]
 	totals    model.Totals // the counters; windows are summed when published
 	routed    uint64       // decision ids given
+	lost      uint64       // turns of held conversations that ran elsewhere
+	lostAt    time.Time    // when an operator was last told
 	submitted uint64
 	arrivals  window
 	hits      window

@@ -55,12 +55,16 @@ func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput)
 	if err := r.routeBatch(w); err != nil {
 		return err
 	}
+	out.PinWaits = 0
 	took := int64(0)
 	if n := len(w.batch.bookings); n > 0 {
 		took = r.since(start) / int64(n)
 	}
 	for i := range w.batch.bookings {
 		r.conclude(w, i, took)
+		if w.batch.how[i] == waitsForPin {
+			out.PinWaits++
+		}
 	}
 	out.Ranks = append(out.Ranks[:0], w.batch.ranks...)
 	out.Order = resizeOrder(out.Order, len(w.ranks))

@@ -157,7 +157,7 @@ func (s *Subscription) takeFigures(c *model.Change) bool {
 			i++
 		}
 	}
-	slices.SortFunc(c.Ranks, func(a, b model.Rank) int { return compareTargets(a.Target, b.Target) })
+	slices.SortFunc(c.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	return c.Settings != nil || c.Totals != nil || c.Source != nil || len(c.Workers)+len(c.Ranks) > 0
 }
 

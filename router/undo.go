@@ -62,7 +62,7 @@ func (r *Router) checkUndo(version uint64, changes []change) *model.Refusal {
 		case fieldObject:
 			copyField(&next, c.after.settings, c.object.field)
 		case weightObject:
-			next.Weights = withWeight(next.Weights, c.object.target, c.after.weight)
+			next.SetWeight(c.object.target, c.after.weight)
 		case availObject:
 			drains[c.object] = c.after.drain
 		case pinObject:

@@ -26,7 +26,7 @@ back the FILE that --record wrote. A feed that asks for a token is given the one
 in ` + tokenEnv + `.`,
 		Example: `  adpdeck attach 127.0.0.1:7700
   adpdeck attach incident.feed`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return attach(cmd, s, args[0])
 		},

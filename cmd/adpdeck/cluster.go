@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"adpdeck/router"
@@ -24,6 +23,7 @@ func (c *clusterFlags) traffic(path string) (sim.Traffic, sim.Config, *trace.Tra
 		cfg := sim.DefaultConfig()
 		g := sim.DefaultTraffic()
 		g.Seed = c.seed
+		g.Rate *= c.size(cfg)
 		t, err := trace.NewGenerator(g)
 		return t, cfg, nil, err
 	}
@@ -34,6 +34,16 @@ func (c *clusterFlags) traffic(path string) (sim.Traffic, sim.Config, *trace.Tra
 	}
 	cfg.BlockTokens, cfg.Name, cfg.BadRows = t.BlockTokens, t.Name, t.Bad.Count
 	return t.Play(), cfg, t, nil
+}
+
+// maxSize keeps the generator's warm-up a small part of the time to the first
+// frame: a cluster above it gets no more traffic than one of that size.
+const maxSize = 32
+
+// size is how many times as many ranks the cluster has as the one that cfg and
+// the default traffic are made for.
+func (c *clusterFlags) size(cfg sim.Config) float64 {
+	return min(maxSize, float64(c.workers*c.ranks)/float64(cfg.Workers*cfg.Ranks))
 }
 
 // build wires traffic, simulator and router. start is the virtual time of the
@@ -64,7 +74,7 @@ func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pac
 	}
 	r, err := router.New(rc)
 	if err != nil {
-		return nil, fmt.Errorf("router: %w", err)
+		return nil, err
 	}
 	s.Use(r)
 	return &cluster{sim: s, live: r}, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -38,12 +39,15 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	if err != nil {
 		return err
 	}
-	traffic, cfg, _, err := c.traffic(path)
+	traffic, cfg, tr, err := c.traffic(path)
 	if err != nil {
 		return err
 	}
 	if path != "" {
 		cfg.HardCap = consoleMaxActive
+	}
+	for _, line := range badRows(tr, nil) {
+		log.Warn(line)
 	}
 	cl, err := c.build(traffic, cfg, time.Now(), 1, true)
 	if err != nil {
@@ -62,19 +66,29 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 		return err
 	}
 	defer closeRecording()
+	token := os.Getenv(tokenEnv) // guards a feed beyond loopback
 	srv := feed.NewServer(feed.From(desk{cl.live, runner}), feed.ServerOptions{
-		Version: version(), Role: "operator", Recorder: recorder,
+		Version: version(), Role: "operator", Recorder: recorder, Token: token,
 	})
 	screen.Embedded = true
 	screen.Address = ln.Addr().String()
 
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{})
+	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token})
 	return showScreen(ctx, screen,
 		tui.Job{Name: "simulation", Run: runner.Run},
-		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return srv.Serve(ctx, ln) }},
+		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return serve(ctx, srv, ln) }},
 	)
+}
+
+// serve says where a token that is needed comes from.
+func serve(ctx context.Context, srv *feed.Server, ln net.Listener) error {
+	err := srv.Serve(ctx, ln)
+	if errors.Is(err, feed.ErrToken) {
+		return fmt.Errorf("%w; %s holds it", err, tokenEnv)
+	}
+	return err
 }
 
 // wall is the machine's own clock.

@@ -99,7 +99,7 @@ type screenFlags struct {
 
 func (s *screenFlags) register(f *pflag.FlagSet) {
 	s.registerLook(f)
-	f.StringVar(&s.listen, "listen", "127.0.0.1:0", "`ADDRESS` of the feed; other consoles can attach to it")
+	f.StringVar(&s.listen, "listen", "127.0.0.1:0", "`ADDRESS` of the feed; other consoles can attach to it; beyond loopback it needs a token in "+tokenEnv)
 	f.StringVar(&s.record, "record", "", "write the feed to `FILE`; adpdeck attach FILE plays it")
 }
 

@@ -5,7 +5,6 @@ import (
 	"os"
 	"time"
 
-	"adpdeck/router/sim"
 	"adpdeck/router/trace"
 
 	"github.com/charmbracelet/x/term"
@@ -28,7 +27,7 @@ is counted and named, and the rest is used.
 With --headless it runs as fast as the machine can and prints the figures.`,
 		Example: `  adpdeck replay conversation_trace.jsonl --speed 4
   adpdeck replay conversation_trace.jsonl --headless -o json --ranks 32 --policy conversation`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("-o %s: want json, or leave it out for a table", output)
@@ -73,28 +72,34 @@ func replayHeadless(cmd *cobra.Command, c *clusterFlags, path string, asJSON boo
 	if c.policy == policyRotate {
 		report.Policy = policyRotate
 	}
-	nameBadRows(cmd, tr, cl.sim)
+	for _, line := range badRows(tr, cl.sim.Refusal()) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "adpdeck:", line)
+	}
 	if asJSON {
 		return report.WriteJSON(cmd.OutOrStdout())
 	}
 	return report.WriteTable(cmd.OutOrStdout())
 }
 
-// nameBadRows says on standard error which rows were left out and why.
-func nameBadRows(cmd *cobra.Command, tr *trace.Trace, s *sim.Sim) {
-	w := cmd.ErrOrStderr()
+// badRows says how the trace was read and which rows were left out and why, a
+// line each. tr is nil for generated traffic, refused for no refusal.
+func badRows(tr *trace.Trace, refused error) (lines []string) {
+	if tr == nil {
+		return nil
+	}
 	for _, note := range tr.Notes {
-		fmt.Fprintf(w, "adpdeck: %s: %s\n", tr.Name, note)
+		lines = append(lines, fmt.Sprintf("%s: %s", tr.Name, note))
 	}
 	for _, b := range tr.Bad.First {
-		fmt.Fprintf(w, "adpdeck: %s: %s\n", tr.Name, b)
+		lines = append(lines, fmt.Sprintf("%s: %s", tr.Name, b))
 	}
 	if n := tr.Bad.Count - len(tr.Bad.First); n > 0 {
-		fmt.Fprintf(w, "adpdeck: %s: %d more rows were left out\n", tr.Name, n)
+		lines = append(lines, fmt.Sprintf("%s: %d more rows were left out", tr.Name, n))
 	}
-	if err := s.Refusal(); err != nil {
-		fmt.Fprintf(w, "adpdeck: the first row that was not routed: %v\n", err)
+	if refused != nil {
+		lines = append(lines, fmt.Sprintf("the first row that was not routed: %v", refused))
 	}
+	return lines
 }
 
 // progress draws a bar on standard error when that is a terminal.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 )
 
@@ -16,7 +18,12 @@ change it while it runs: weights, placement policy, pins.
 
 Without a command it opens the console over a simulated cluster. No set-up, no
 network: the feed listens on a free loopback port.`,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q: no such command; adpdeck help lists them", args[0])
+			}
+			return nil
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -27,4 +34,12 @@ network: the feed listens on a free loopback port.`,
 	s.register(root.Flags())
 	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion())
 	return root
+}
+
+// oneArgument refuses any other number and shows the form.
+func oneArgument(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: %d arguments, want one: adpdeck %s", cmd.Name(), len(args), cmd.Use)
+	}
+	return nil
 }

@@ -211,7 +211,7 @@ func (r *Router) bind(key string, k int, at pinSlot) {
 
 // place picks a rank by policy. fell reports that no rank was under its soft
 // cap, so that all open ones stood to choose from. NoRank means that none is
-// open.
+// open, or that all open ones are full.
 func (r *Router) place() (k int, fell bool) {
 	switch r.cfg.KVCacheRoutingNewConvPlacement {
 	case model.PlaceLeastQueued:
@@ -243,6 +243,14 @@ func (r *Router) place() (k int, fell bool) {
 	return r.leastQueued(false), true
 }
 
+// full reports that rank k has no slot left in a fleet that upstream does not
+// know: there a batch may hold more than the open ranks have room for. In
+// upstream's own fleet admission sees to that, and its fallback may exceed the
+// hard cap as it does upstream.
+func (r *Router) full(k int) bool {
+	return r.fleet.differs() && r.fleet.counts[k] >= r.b.HardCap
+}
+
 // leastQueued is the rank with the smallest count, the lowest of equals, among
 // those under their soft cap or among all open ones.
 func (r *Router) leastQueued(under bool) int {
@@ -261,7 +269,7 @@ func (r *Router) leastQueued(under bool) int {
 	}
 	k, least := model.NoRank, uint64(0)
 	for i, c := range f.counts {
-		if under && !f.under(i) || !f.isOpen(i) {
+		if under && !f.under(i) || !f.isOpen(i) || r.full(i) {
 			continue
 		}
 		if o := f.ordinal(c, i); k == model.NoRank || o < least {
@@ -280,7 +288,7 @@ func (r *Router) leastTokens(under bool) int {
 	// Walking from the cursor on, the first of equals is the nearest.
 	for lap, from, to := 0, r.cursor, r.tp; lap < 2; lap, from, to = lap+1, 0, r.cursor {
 		for k := from; k < to; k++ {
-			if under && !f.under(k) || !f.isOpen(k) {
+			if under && !f.under(k) || !f.isOpen(k) || r.full(k) {
 				continue
 			}
 			l := f.ordinal(r.load[k], k)

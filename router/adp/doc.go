@@ -21,6 +21,8 @@
 // of the weights, where upstream divides by the number of ranks. A closed rank
 // (draining, or of weight 0) takes no new placement and enters no average and
 // no threshold; only a conversation that is bound to it still goes there.
+// Beside such ranks nothing exceeds the hard cap, which upstream's conversation
+// router does when a batch holds more than there is room for.
 //
 // # Speed
 //

@@ -109,6 +109,8 @@ func TestWeightOneAndRecordingChangeNothing(t *testing.T) {
 
 // TestClosedRanksAreInvisible adds closed ranks to a fleet, by draining and by
 // weight 0, at random places and with absurd loads: the others see no change.
+// Where the small fleet exceeds the hard cap, as upstream does, the large one
+// does not.
 func TestClosedRanksAreInvisible(t *testing.T) {
 	for name, cfg := range everyConfig() {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +140,14 @@ func TestClosedRanksAreInvisible(t *testing.T) {
 						batch.Weights = weights
 					}
 					_ = small.Route(batch, &a)
-					_ = large.Route(widen(rng, batch, isClosed, to), &b)
+					wide := widen(rng, batch, isClosed, to)
+					_ = large.Route(wide, &b)
+					if overfilled(wide, &b) {
+						t.Fatal("a rank beside a closed one was filled beyond the hard cap")
+					}
+					if overfilled(batch, &a) {
+						break
+					}
 					for i := range a.Ranks {
 						want := int32(-1)
 						if a.Ranks[i] >= 0 {
@@ -150,6 +159,50 @@ func TestClosedRanksAreInvisible(t *testing.T) {
 					}
 					if a.Expected != b.Expected {
 						t.Fatalf("expected %d, without the closed ranks %d", b.Expected, a.Expected)
+					}
+				}
+			}
+		})
+	}
+}
+
+// overfilled reports that a rank was given more than the hard cap has room for.
+func overfilled(b *Batch, out *Result) bool {
+	for k, list := range out.Assignments {
+		if len(list) > 0 && b.States[k].NumActiveRequests+len(list) > b.HardCap {
+			return true
+		}
+	}
+	return false
+}
+
+// TestNoRankIsOverfilled: with a weight or a closed rank in the fleet, a batch
+// that holds more than the open ranks have room for fills them to the hard cap
+// and leaves the rest over.
+func TestNoRankIsOverfilled(t *testing.T) {
+	for name, cfg := range everyConfig() {
+		t.Run(name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(3, 4))
+			for range 300 {
+				tp := 2 + rng.IntN(8)
+				r := New(tp, cfg, nil, Options{Record: true})
+				var out Result
+				for range 3 {
+					b := randomBatch(rng, tp)
+					b.HardCap = 1 + rng.IntN(4)
+					b.Closed, b.Weights = make([]bool, tp), slices.Repeat([]float64{1}, tp)
+					b.Closed[rng.IntN(tp)] = rng.IntN(2) == 0
+					b.Weights[rng.IntN(tp)] = []float64{0, 0.25, 0.5, 2}[rng.IntN(4)]
+					if err := r.Route(b, &out); err != nil || overfilled(b, &out) {
+						t.Fatalf("%v, assigned %v with cap %d", err, out.Assignments, b.HardCap)
+					}
+					if cfg.Policy() != model.PolicyConversation || len(out.Unassigned) == 0 {
+						continue
+					}
+					for k, list := range out.Assignments {
+						if b.States[k].NumActiveRequests+len(list) < b.HardCap && !b.Closed[k] && b.Weights[k] > 0 {
+							t.Fatalf("%d requests are left over, rank %d has room", len(out.Unassigned), k)
+						}
 					}
 				}
 			}

@@ -162,7 +162,7 @@ func (r *Router) recordPlaced(i int32, k int, phase model.Phase, added float64, 
 	f := &r.fleet
 	stood := f.under
 	if fell {
-		stood = f.isOpen
+		stood = func(c int) bool { return f.isOpen(c) && !r.full(c) }
 	}
 	switch place := r.cfg.KVCacheRoutingNewConvPlacement; {
 	case place == model.PlaceLeastTokens:
@@ -176,8 +176,8 @@ func (r *Router) recordPlaced(i int32, k int, phase model.Phase, added float64, 
 	}
 	if fell {
 		for c := range p.Candidates {
-			// With all at the cap it no longer bars anyone.
-			if x := p.Candidates[c].Excluded; x == "soft cap" || x == "hard cap" {
+			// With all at the cap it no longer bars anyone with a slot left.
+			if x := p.Candidates[c].Excluded; (x == "soft cap" || x == "hard cap") && !r.full(p.Candidates[c].Rank) {
 				p.Candidates[c].Excluded = ""
 			}
 		}

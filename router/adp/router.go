@@ -65,9 +65,6 @@ func (r *Router) Configure(cfg model.AttentionDpConfig) {
 	}
 }
 
-// SetRecord switches decision records on or off for the calls that follow.
-func (r *Router) SetRecord(on bool) { r.opt.Record = on }
-
 // Cursor is where round_robin and least_tokens go on.
 func (r *Router) Cursor() int { return r.cursor }
 

@@ -10,7 +10,7 @@ const (
 	VerbPin     Verb = "pin"     // operator pin of conversations to a target
 	VerbUnpin   Verb = "unpin"   // remove the operator pin
 	VerbEvict   Verb = "evict"   // forget pin and binding: the next turn is placed afresh
-	VerbMigrate Verb = "migrate" // move binding or pin to a target
+	VerbMigrate Verb = "migrate" // move binding or pin to a target; to the ranks with the fewest tokens when none is named
 	VerbDrain   Verb = "drain"   // no new conversations, bound ones stay
 	VerbReady   Verb = "ready"   // take new work again
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed

@@ -190,15 +190,7 @@ func withWeight(ws []Weight, t Target, w float64) []Weight {
 	if w != DefaultWeight {
 		out = append(out, Weight{Target: t, Weight: w})
 	}
-	slices.SortFunc(out, func(a, b Weight) int {
-		switch {
-		case a.Target.Less(b.Target):
-			return -1
-		case b.Target.Less(a.Target):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(out, func(a, b Weight) int { return a.Target.Compare(b.Target) })
 	if len(out) == 0 {
 		return nil
 	}

@@ -39,6 +39,17 @@ func (t Target) Less(o Target) bool {
 	return t.Rank < o.Rank
 }
 
+// Compare is Less for slices.SortFunc: -1, 0 or 1.
+func (t Target) Compare(o Target) int {
+	switch {
+	case t.Less(o):
+		return -1
+	case o.Less(t):
+		return 1
+	}
+	return 0
+}
+
 // ParseTarget reads the form that String writes. It returns ErrTarget, wrapped
 // with the text, when the worker is empty or the rank is not a whole number
 // from 0 up.

@@ -71,7 +71,7 @@ func (r *Rotate) Gate(string) (cfg model.AttentionDpConfig, minGenerationRequest
 
 // resetOutput empties out for a worker of n ranks and keeps its memory.
 func resetOutput(out *model.StepOutput, n int) {
-	out.Ranks = out.Ranks[:0]
+	out.Ranks, out.PinWaits = out.Ranks[:0], 0
 	if cap(out.Order) < n {
 		out.Order = make([][]int32, n)
 	}

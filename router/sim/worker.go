@@ -106,25 +106,48 @@ func (s *Sim) begin(w *worker, now int64) error {
 	return nil
 }
 
-// placeBatch admits waiting requests, has the router place them, and hands
-// them to their ranks; those without room go back to the head of the queue.
+// placeBatch admits waiting requests and has the router place them; those
+// without room go back to the head of the queue. Where some wait for the rank
+// that an operator pinned them to, others are admitted in their stead, so that
+// a full rank does not stop the worker.
 func (s *Sim) placeBatch(w *worker, active int, kvAware bool) (placed int, err error) {
-	batch := w.queue.Admit(len(w.ranks)*w.in.HardCap-active, w.counts, w.in.HardCap)
-	if len(batch) == 0 {
-		return 0, nil
+	limit := len(w.ranks)*w.in.HardCap - active
+	w.back = w.back[:0]
+	for {
+		w.batch = append(w.batch[:0], w.queue.Admit(limit-placed, w.counts, w.in.HardCap)...)
+		if len(w.batch) == 0 {
+			break
+		}
+		w.probe(kvAware, s.cfg.BlockTokens)
+		if err := s.router.Step(w.id, &w.in, &w.out); err != nil {
+			return 0, fmt.Errorf("step of %s: %w", w.id, err)
+		}
+		n, err := s.handOver(w)
+		if err != nil {
+			return 0, fmt.Errorf("step of %s: %w", w.id, err)
+		}
+		placed += n
+		if w.out.PinWaits == 0 || w.queue.Len() == 0 {
+			break
+		}
+		w.gather(kvAware)
 	}
-	w.batch = append(w.batch[:0], batch...)
-	w.probe(kvAware, s.cfg.BlockTokens)
-	if err := s.router.Step(w.id, &w.in, &w.out); err != nil {
-		return 0, fmt.Errorf("step of %s: %w", w.id, err)
-	}
+	w.queue.PushFront(w.back)
+	clear(w.batch)
+	clear(w.back)
+	return placed, nil
+}
+
+// handOver gives the requests of a batch to the ranks that the router named
+// and keeps those without one in back.
+func (s *Sim) handOver(w *worker) (placed int, err error) {
 	if len(w.out.Ranks) != len(w.batch) {
-		return 0, fmt.Errorf("step of %s: the router answered %d of %d requests", w.id, len(w.out.Ranks), len(w.batch))
+		return 0, fmt.Errorf("the router answered %d of %d requests", len(w.out.Ranks), len(w.batch))
 	}
 	for i, order := range w.out.Order {
 		for _, at := range order {
 			if uint(at) >= uint(len(w.batch)) || int(w.out.Ranks[at]) != i || i >= len(w.ranks) {
-				return 0, fmt.Errorf("step of %s: the router's order of rank %d contradicts its ranks", w.id, i)
+				return 0, fmt.Errorf("the router's order of rank %d contradicts its ranks", i)
 			}
 			r := w.batch[at].Payload
 			r.target = model.Target{Worker: w.id, Rank: i}
@@ -133,18 +156,16 @@ func (s *Sim) placeBatch(w *worker, active int, kvAware bool) (placed int, err e
 			placed++
 		}
 	}
-	w.back = w.back[:0]
+	left := 0
 	for i, it := range w.batch {
 		if w.out.Ranks[i] < 0 {
 			w.back = append(w.back, it)
+			left++
 		}
 	}
-	if placed+len(w.back) != len(w.batch) {
-		return 0, fmt.Errorf("step of %s: the router placed %d requests and left %d of %d", w.id, placed, len(w.back), len(w.batch))
+	if placed+left != len(w.batch) {
+		return 0, fmt.Errorf("the router placed %d requests and left %d of %d", placed, left, len(w.batch))
 	}
-	w.queue.PushFront(w.back)
-	clear(w.batch)
-	clear(w.back)
 	return placed, nil
 }
 

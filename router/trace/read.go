@@ -46,6 +46,9 @@ func Read(r io.Reader, name string) (*Trace, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read trace %s: %w", name, err)
 	}
+	if len(bytes.TrimSpace(bytes.TrimPrefix(head, utf8Mark))) == 0 && errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read trace %s: %w: it is empty", name, ErrNoRows)
+	}
 	format, ok := recognise(head)
 	if !ok {
 		return nil, fmt.Errorf("read trace %s, which begins with %q: %w", name, firstLine(head), ErrFormat)

@@ -136,7 +136,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		want error
 		says string
 	}{
-		"empty":       {"", ErrFormat, "understood are Mooncake JSONL"},
+		"empty":       {"", ErrNoRows, "t: no row can be used: it is empty"},
+		"mark alone":  {"\ufeff\r\n", ErrNoRows, "it is empty"},
+		"nonsense":    {"x", ErrFormat, "understood are Mooncake JSONL"},
 		"unknown":     {"a,b,c\n1,2,3\n", ErrFormat, `begins with "a,b,c"`},
 		"all bad":     {`{"timestamp":5,"input_length":0,"output_length":1,"hash_ids":[]}`, ErrNoRows, "line 1: input_length is 0"},
 		"header only": {azureHeader + "\n", ErrNoRows, "no row can be used"},

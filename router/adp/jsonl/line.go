@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 
 	"adpdeck/router/adp"
@@ -68,9 +69,38 @@ func decode(text []byte, into any) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON at byte %d: %s", syntax.Offset, syntax.Error())
 	case errors.As(err, &kind):
-		return fmt.Errorf("%q is a %s where %s is wanted", kind.Field, kind.Value, kind.Type)
+		if kind.Field == "" {
+			return fmt.Errorf("%s where %s is wanted", aThing(kind.Value), wanted(kind.Type))
+		}
+		return fmt.Errorf("%q is %s where %s is wanted", kind.Field, aThing(kind.Value), wanted(kind.Type))
 	}
 	return err
+}
+
+func aThing(name string) string {
+	if name == "array" || name == "object" {
+		return "an " + name
+	}
+	return "a " + name
+}
+
+// wanted names what JSON would have fitted a Go type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wanted(t.Elem())
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
 }
 
 // ranksOf checks tp_size.

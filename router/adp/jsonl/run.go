@@ -88,6 +88,9 @@ func read(in io.Reader, work, order chan<- *job, stop <-chan struct{}) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read line %d: %w", number, err)
 		}
+		if number == 1 {
+			text = bytes.TrimPrefix(text, utf8Mark)
+		}
 		if long || len(bytes.TrimSpace(text)) > 0 {
 			j := &job{number: number, text: text, long: long, done: make(chan struct{})}
 			select {
@@ -102,6 +105,9 @@ func read(in io.Reader, work, order chan<- *job, stop <-chan struct{}) error {
 		}
 	}
 }
+
+// utf8Mark is what some editors put before the first line.
+var utf8Mark = []byte{0xEF, 0xBB, 0xBF}
 
 // readLine returns the next line in memory of its own. One that is too long
 // is read to its end and dropped.

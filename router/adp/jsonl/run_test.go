@@ -96,7 +96,12 @@ const oneRank = `{"n":7,"router":"default","tp_size":1,"config":{},"steps":[{"ra
 func TestMalformedLinesAreNamedAndTheRestGoesOn(t *testing.T) {
 	cases := map[string]struct{ line, say string }{
 		"not json":       {`{"n":`, "not JSON at byte"},
-		"not an object":  {`[1,2]`, "array"},
+		"not an object":  {`[1,2]`, "an array where an object is wanted"},
+		"a bare number":  {`3`, "a number where an object is wanted"},
+		"text for tp":    {`{"router":"default","tp_size":"2","steps":[]}`, `"tp_size" is a string where a whole number is wanted`},
+		"text for β":     {`{"router":"kv_aware","tp_size":2,"config":{"load_balance_weight":"x"},"steps":[]}`, `config: "load_balance_weight" is a string where a number is wanted`},
+		"list for conv":  {`{"router":"default","tp_size":1,"steps":[{"rank_states":[[0]],"max_num_active_requests":1,"requests":[{"id":1,"conversation_id":[]}]}]}`, `"requests.conversation_id" is an array where a string is wanted`},
+		"map for states": {`{"router":"default","tp_size":1,"steps":[{"rank_states":{},"max_num_active_requests":1}]}`, `"rank_states" is an object where a list is wanted`},
 		"nothing known":  {`{"n":1}`, "neither a router line"},
 		"unknown router": {`{"router":"best","tp_size":1,"steps":[]}`, "want default, kv_aware or conversation"},
 		"no ranks":       {`{"router":"default","tp_size":0,"steps":[]}`, `"tp_size" is 0`},
@@ -126,6 +131,25 @@ func TestMalformedLinesAreNamedAndTheRestGoesOn(t *testing.T) {
 				t.Errorf("got %s, want %s", lines[1], want)
 			}
 		})
+	}
+}
+
+// TestLineEnds: what editors and other systems put around lines is no part of
+// them.
+func TestLineEnds(t *testing.T) {
+	want := `{"n":7,"steps":[{"assignments":[[3]],"expected_num_active_requests":1}]}` + "\n"
+	for name, in := range map[string]string{
+		"byte order mark": "\ufeff" + oneRank + "\n", "carriage return": oneRank + "\r\n", "no end": oneRank,
+		"blank lines": "\n \r\n" + oneRank + "\n\n", "mark alone": "\ufeff\n" + oneRank,
+	} {
+		var out strings.Builder
+		if bad, err := Run(strings.NewReader(in), &out, Options{}); bad != 0 || err != nil || out.String() != want {
+			t.Errorf("%s: %d malformed, %v: %s", name, bad, err, out.String())
+		}
+	}
+	var out strings.Builder
+	if bad, err := Run(strings.NewReader(""), &out, Options{}); bad != 0 || err != nil || out.String() != "" {
+		t.Errorf("nothing in: %d malformed, %v, %q out", bad, err, out.String())
 	}
 }
 
