@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,6 +40,10 @@ type Field struct {
 	Options []string
 	// Policies are those that read the field; empty means all.
 	Policies []Policy
+	// Modes are the cluster tier's modes that read the field; empty means all.
+	Modes []RouterMode
+	// Optional says that the field can be unset with the word none.
+	Optional bool
 	// Needs names the switch without which the field does nothing, empty for
 	// none.
 	Needs string
@@ -60,6 +65,9 @@ func (f *Field) UsedBy(p Policy) bool {
 	}
 	return false
 }
+
+// UsedIn reports whether router mode m reads the field.
+func (f *Field) UsedIn(m RouterMode) bool { return len(f.Modes) == 0 || slices.Contains(f.Modes, m) }
 
 // Step returns how far one small (or large) key press moves the value v.
 // Floats without a fixed step move by 0.05 below 2, 0.25 below 10 and 1
@@ -84,8 +92,16 @@ func (f *Field) Step(v float64, large bool) float64 {
 }
 
 // Allowed says in words which values may be set: "0 to 16", "true or false",
-// "one of round_robin, least_queued, least_tokens".
+// "one of round_robin, least_queued, least_tokens", "a number from 0 to 1, or
+// none".
 func (f *Field) Allowed() string {
+	if f.Optional {
+		return f.allowed() + ", or none"
+	}
+	return f.allowed()
+}
+
+func (f *Field) allowed() string {
 	switch f.Kind {
 	case KindBool:
 		return "true or false"

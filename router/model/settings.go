@@ -73,10 +73,16 @@ func (c AttentionDpConfig) WithPolicy(p Policy) AttentionDpConfig {
 // RouterMode is how the cluster tier picks a worker.
 type RouterMode string
 
-// The cluster tier's modes in force today.
+// The cluster tier's modes. ModeKV and ModeLockstep choose a rank, the others
+// a worker only.
 const (
+	ModeKV          RouterMode = "kv"       // Dynamo's cost
+	ModeLockstep    RouterMode = "lockstep" // our cost: what a rank adds to the step of its worker
 	ModeRoundRobin  RouterMode = "round_robin"
+	ModeRandom      RouterMode = "random"
 	ModeLeastLoaded RouterMode = "least_loaded"
+	ModePowerOfTwo  RouterMode = "power_of_two"
+	ModeDirect      RouterMode = "direct" // the request names its worker
 )
 
 // Rank weights: a rank of weight w is seen with its load divided by w; 0 takes

@@ -1,0 +1,201 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// clusterField is one row of the table: the field, and where its value lives.
+type clusterField struct {
+	Field
+	at func(*ClusterConfig) any // *bool, *int, *float64, *string, **int or **float64
+}
+
+// ClusterFields returns every field of ClusterConfig in the order in which a
+// screen lists them: what steers a choice first. The slice is new at each call.
+func ClusterFields() []Field {
+	rows := clusterRows()
+	out := make([]Field, len(rows))
+	for i := range rows {
+		out[i] = rows[i].Field
+	}
+	return out
+}
+
+// ClusterFieldText returns the named value of c as text, in the form that
+// SetClusterFields reads; none for an unset one, empty for an unknown field.
+func ClusterFieldText(c *ClusterConfig, name string) string {
+	for _, r := range clusterRows() {
+		if r.Name != name {
+			continue
+		}
+		switch p := r.at(c).(type) {
+		case *bool:
+			return strconv.FormatBool(*p)
+		case *int:
+			return strconv.Itoa(*p)
+		case *float64:
+			return formatFloat(*p)
+		case *string:
+			return *p
+		case **int:
+			if *p != nil {
+				return strconv.Itoa(**p)
+			}
+		case **float64:
+			if *p != nil {
+				return formatFloat(**p)
+			}
+		}
+		return unsetText
+	}
+	return ""
+}
+
+const unsetText = "none"
+
+// SetClusterFields sets several values, all or nothing: the bounds of each and
+// the rules that span fields are checked. befores are the old values as text.
+// The error is a *Refusal that names what is allowed. Pointers in c are
+// replaced, never written through, so that a published copy stays as it was.
+func SetClusterFields(c *ClusterConfig, vs []FieldValue) (befores []string, err error) {
+	next, rows := *c, clusterRows()
+	befores = make([]string, len(vs))
+	for i, v := range vs {
+		at := slices.IndexFunc(rows, func(r clusterField) bool { return r.Name == v.Field })
+		if at < 0 {
+			return nil, &Refusal{
+				Code: RefusedField, Message: fmt.Sprintf("set %q: no such field of the cluster tier", v.Field),
+				Next: "choose one that the tuning view lists",
+			}
+		}
+		befores[i] = ClusterFieldText(&next, v.Field)
+		if !rows[at].assign(&next, strings.TrimSpace(v.Value)) {
+			return nil, &Refusal{
+				Code: RefusedBounds, Message: fmt.Sprintf("set %s to %q: out of bounds", v.Field, v.Value),
+				Next: "give " + rows[at].Allowed(),
+			}
+		}
+	}
+	if ref := next.Check(); ref != nil {
+		return nil, ref
+	}
+	*c = next
+	return befores, nil
+}
+
+func (r *clusterField) assign(c *ClusterConfig, text string) bool {
+	if r.Optional && (text == unsetText || text == "null" || text == "") {
+		switch p := r.at(c).(type) {
+		case **int:
+			*p = nil
+		case **float64:
+			*p = nil
+		}
+		return true
+	}
+	switch p := r.at(c).(type) {
+	case *bool:
+		v, ok := parseBool(text)
+		if ok {
+			*p = v
+		}
+		return ok
+	case *string:
+		if !slices.Contains(r.Options, text) {
+			return false
+		}
+		*p = text
+	case *int:
+		v, ok := r.parseInt(text)
+		if ok {
+			*p = v
+		}
+		return ok
+	case **int:
+		v, ok := r.parseInt(text)
+		if ok {
+			*p = &v
+		}
+		return ok
+	case *float64:
+		v, ok := r.parseFloat(text)
+		if ok {
+			*p = v
+		}
+		return ok
+	case **float64:
+		v, ok := r.parseFloat(text)
+		if ok {
+			*p = &v
+		}
+		return ok
+	}
+	return true
+}
+
+func (f *Field) parseInt(text string) (int, bool) {
+	v, err := strconv.Atoi(text)
+	return v, err == nil && float64(v) >= f.Min && float64(v) <= f.Max
+}
+
+func (f *Field) parseFloat(text string) (float64, bool) {
+	v, err := strconv.ParseFloat(text, 64)
+	return v + 0, err == nil && f.inBounds(v)
+}
+
+func (f *Field) inBounds(v float64) bool {
+	return !math.IsNaN(v) && !math.IsInf(v, 0) && v >= f.Min && v <= f.Max
+}
+
+// Check reports the first value of c that is outside its bounds, or the first
+// rule across fields that is broken; nil when all is well.
+func (c *ClusterConfig) Check() *Refusal {
+	for _, r := range clusterRows() {
+		if !r.holds(c) {
+			return &Refusal{
+				Code:    RefusedBounds,
+				Message: fmt.Sprintf("%s %s: out of bounds", r.Name, ClusterFieldText(c, r.Name)),
+				Next:    "give " + r.Allowed(),
+			}
+		}
+	}
+	if c.TrackOutputBlocks && !c.TrackActiveBlocks {
+		return &Refusal{
+			Code: RefusedBounds, Message: "router_track_output_blocks true: needs router_track_active_blocks",
+			Next: "set router_track_active_blocks true too, or leave output blocks off",
+		}
+	}
+	if (c.QueueThreshold != nil || c.QueueThresholdTokens != nil) && !c.TrackPrefillTokens {
+		return &Refusal{
+			Code: RefusedBounds, Message: "router_queue_threshold: needs router_track_prefill_tokens",
+			Next: "set router_track_prefill_tokens true too, or unset the threshold with none",
+		}
+	}
+	if c.BookingExpirySecs < c.PhantomAfterSecs {
+		return &Refusal{
+			Code: RefusedBounds, Message: "booking_expiry_secs: below phantom_after_secs",
+			Next: "give at least phantom_after_secs, so that lost load is seen before it is dropped",
+		}
+	}
+	return nil
+}
+
+func (r *clusterField) holds(c *ClusterConfig) bool {
+	switch p := r.at(c).(type) {
+	case *string:
+		return slices.Contains(r.Options, *p)
+	case *int:
+		return float64(*p) >= r.Min && float64(*p) <= r.Max
+	case *float64:
+		return r.inBounds(*p)
+	case **int:
+		return *p == nil || float64(**p) >= r.Min && float64(**p) <= r.Max
+	case **float64:
+		return *p == nil || r.inBounds(**p)
+	}
+	return true
+}
