@@ -1,0 +1,210 @@
+package prefix
+
+import (
+	"encoding/binary"
+	"fmt"
+	"unsafe"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Local is the hash of the tokens of one block, with the adapter and the salt
+// in its seed. It says nothing of what comes before the block.
+type Local uint64
+
+// Chain is the hash of a block and of everything before it: equal chain hashes
+// mean equal prompts up to and including the block.
+type Chain uint64
+
+// baseSeed is Dynamo's XXH3 seed of block and chain hashes.
+const baseSeed = 1337
+
+// Limits of a block size, in tokens.
+const (
+	MinBlockTokens = 1
+	MaxBlockTokens = 65536
+)
+
+// Seed is the seed of the local hashes of prompts that run under the LoRA
+// adapter of that name and carry that cache salt; both may be empty.
+func Seed(lora, salt string) uint64 {
+	s := uint64(baseSeed)
+	if lora != "" {
+		s += xxh3.HashStringSeed(lora, 0)
+	}
+	if salt != "" {
+		s += xxh3.HashStringSeed(salt, 1)
+	}
+	return s
+}
+
+// MediaPad is the token id that stands for one token of an image or another
+// medium whose hash is h, in prompts that carry media.
+func MediaPad(h uint64) uint32 { return uint32(1_000_000 + h%(1<<30)) }
+
+// MediaHash turns the engine's id of a medium into its hash: of 64 hexadecimal
+// digits the first 16 are the number, anything else is hashed.
+func MediaHash(id string) uint64 {
+	if len(id) == 64 {
+		var v uint64
+		for i := 0; i < 64; i++ {
+			d, ok := hexDigit(id[i])
+			if !ok {
+				return xxh3.HashString(id)
+			}
+			if i < 16 {
+				v = v<<4 | uint64(d)
+			}
+		}
+		return v
+	}
+	return xxh3.HashString(id)
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c && c <= 'f':
+		return c - 'a' + 10, true
+	case 'A' <= c && c <= 'F':
+		return c - 'A' + 10, true
+	}
+	return 0, false
+}
+
+// Hasher hashes prompts into blocks. The zero value is not usable; it is a
+// value, holds no buffers and may be shared by any number of goroutines.
+type Hasher struct {
+	tokens int // tokens in a block
+	window int // tokens that are hashed for a block: one more for bigram engines
+	seed   uint64
+}
+
+// NewHasher returns a hasher of blocks of that many tokens, with a seed from
+// Seed. It fails when the block size is outside its limits.
+func NewHasher(blockTokens int, seed uint64) (Hasher, error) {
+	if blockTokens < MinBlockTokens || blockTokens > MaxBlockTokens {
+		return Hasher{}, fmt.Errorf("block size %d tokens: want %d to %d, the engine's own block size", blockTokens, MinBlockTokens, MaxBlockTokens)
+	}
+	return Hasher{tokens: blockTokens, window: blockTokens, seed: seed}, nil
+}
+
+// Bigram returns the hasher for engines that draft with bigrams (Eagle): each
+// block's hash takes in the first token of the next block.
+func (h Hasher) Bigram() Hasher {
+	h.window = h.tokens + 1
+	return h
+}
+
+// WithSeed returns the hasher with another seed.
+func (h Hasher) WithSeed(seed uint64) Hasher {
+	h.seed = seed
+	return h
+}
+
+// BlockTokens is the number of tokens in a block.
+func (h Hasher) BlockTokens() int { return h.tokens }
+
+// Blocks is the number of whole blocks in a prompt of n tokens; what is left
+// over is never hashed.
+func (h Hasher) Blocks(n int) int {
+	if n < h.window {
+		return 0
+	}
+	return (n - h.window + h.tokens) / h.tokens
+}
+
+// Locals appends to dst the local hash of every whole block of the tokens.
+func (h Hasher) Locals(dst []Local, tokens []uint32) []Local {
+	raw := tokenBytes(tokens)
+	step, size := 4*h.tokens, 4*h.window
+	for i, n := 0, h.Blocks(len(tokens)); i < n; i++ {
+		dst = append(dst, Local(xxh3.HashSeed(raw[i*step:i*step+size], h.seed)))
+	}
+	return dst
+}
+
+// Chains appends to dst the chain hash of every whole block of the tokens.
+func (h Hasher) Chains(dst []Chain, tokens []uint32) []Chain {
+	return h.extend(dst, 0, false, tokens)
+}
+
+// Extend appends to dst the chain hashes of the whole blocks of tokens, which
+// follow a block whose chain hash is prev.
+func (h Hasher) Extend(dst []Chain, prev Chain, tokens []uint32) []Chain {
+	return h.extend(dst, prev, true, tokens)
+}
+
+// Next is the chain hash of a block after a block whose chain hash is prev.
+func Next(prev Chain, local Local) Chain { return next(prev, local) }
+
+// First is the chain hash of the first block of a prompt.
+func First(local Local) Chain { return Chain(local) }
+
+// ChainLocals appends to dst the chain hashes of a prompt whose blocks have
+// these local hashes.
+func ChainLocals(dst []Chain, locals []Local) []Chain {
+	var prev Chain
+	for i, l := range locals {
+		if i == 0 {
+			prev = First(l)
+		} else {
+			prev = next(prev, l)
+		}
+		dst = append(dst, prev)
+	}
+	return dst
+}
+
+func (h Hasher) extend(dst []Chain, prev Chain, follows bool, tokens []uint32) []Chain {
+	raw := tokenBytes(tokens)
+	step, size := 4*h.tokens, 4*h.window
+	for i, n := 0, h.Blocks(len(tokens)); i < n; i++ {
+		l := Local(xxh3.HashSeed(raw[i*step:i*step+size], h.seed))
+		if follows {
+			prev = next(prev, l)
+		} else {
+			prev, follows = First(l), true
+		}
+		dst = append(dst, prev)
+	}
+	return dst
+}
+
+func next(prev Chain, local Local) Chain {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:8], uint64(prev))
+	binary.LittleEndian.PutUint64(b[8:], uint64(local))
+	return Chain(xxh3.HashSeed(b[:], baseSeed))
+}
+
+// Tokens views signed token ids as the unsigned ones that are hashed, without
+// copying.
+func Tokens(ids []int32) []uint32 {
+	if len(ids) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*uint32)(unsafe.Pointer(&ids[0])), len(ids))
+}
+
+// tokenBytes is the little-endian form of the tokens: their own memory on
+// little-endian machines, a copy elsewhere.
+func tokenBytes(tokens []uint32) []byte {
+	if len(tokens) == 0 {
+		return nil
+	}
+	if littleEndian() {
+		return unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+	}
+	out := make([]byte, 0, 4*len(tokens))
+	for _, t := range tokens {
+		out = binary.LittleEndian.AppendUint32(out, t)
+	}
+	return out
+}
+
+func littleEndian() bool {
+	one := uint16(1)
+	return *(*byte)(unsafe.Pointer(&one)) == 1
+}
