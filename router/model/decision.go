@@ -106,6 +106,11 @@ type Decision struct {
 	// 0 when it was not timed.
 	TookNs    int64     `json:"took_ns,omitempty"`
 	Placement Placement `json:"placement"`
+	// Selection is the cluster tier's record, nil where it compared no costs.
+	Selection *Selection `json:"selection,omitempty"`
+	// LostTo says why a longer match elsewhere was not taken (Lost…), empty when
+	// nothing was lost.
+	LostTo string `json:"lost_to,omitempty"`
 }
 
 // Settled is what became of a decision, sent when it is known.

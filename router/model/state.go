@@ -165,6 +165,11 @@ type State struct {
 	Convs     []*Conv    `json:"convs"`
 	Revisions []Revision `json:"revisions"`
 	Events    []Event    `json:"events"`
+	// Index is what is known of each rank's cache, ordered by target, empty where
+	// no index is kept; IndexTotals is nil then. Findings are oldest first.
+	Index       []IndexRank  `json:"index,omitempty"`
+	IndexTotals *IndexTotals `json:"index_totals,omitempty"`
+	Findings    []Finding    `json:"findings,omitempty"`
 }
 
 // Change is what differs from an earlier State, coalesced to the newest value
@@ -181,6 +186,12 @@ type Change struct {
 	Gone      []ConvKey  `json:"gone,omitempty"` // conversations no longer known
 	Revisions []Revision `json:"revisions,omitempty"`
 	Events    []Event    `json:"events,omitempty"`
+	// Index holds the ranks whose figures changed; Findings replaces all of them
+	// when FindingsChanged.
+	Index           []IndexRank  `json:"index,omitempty"`
+	IndexTotals     *IndexTotals `json:"index_totals,omitempty"`
+	Findings        []Finding    `json:"findings,omitempty"`
+	FindingsChanged bool         `json:"findings_changed,omitempty"`
 	// Decisions are the newest; DecisionsLeftOut counts those between that were
 	// not sent.
 	Decisions        []*Decision `json:"decisions,omitempty"`

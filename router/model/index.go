@@ -1,0 +1,88 @@
+package model
+
+import "time"
+
+// IndexFeed says how well the index knows what a rank holds in its cache.
+// There are five states, never two: a rank without blocks is not a rank that
+// says nothing.
+type IndexFeed string
+
+// The states of a rank's KV-event feed.
+const (
+	FeedLive        IndexFeed = "live"        // events come in order
+	FeedGap         IndexFeed = "gap"         // events are missing: in doubt until replayed
+	FeedSilent      IndexFeed = "silent"      // it gets traffic and publishes nothing
+	FeedNone        IndexFeed = "none"        // nothing has been heard of it since start
+	FeedApproximate IndexFeed = "approximate" // no events: guessed from what was routed
+)
+
+// Lost is prompt tokens that another rank held and the chosen one did not, by
+// what they were given up for, over the last minute of router time.
+type Lost struct {
+	Load        int `json:"load"`        // another target was cheaper
+	Cap         int `json:"cap"`         // at the hard cap or overloaded
+	Pin         int `json:"pin"`         // a pin, binding or explicit rank
+	Filter      int `json:"filter"`      // draining, blocked or not allowed
+	Tie         int `json:"tie"`         // equal cost
+	Temperature int `json:"temperature"` // drawn by probability
+	Mode        int `json:"mode"`        // the mode does not look at caches
+}
+
+// Sum is all of it.
+func (l Lost) Sum() int {
+	return l.Load + l.Cap + l.Pin + l.Filter + l.Tie + l.Temperature + l.Mode
+}
+
+// IndexRank is what the index knows of one rank.
+type IndexRank struct {
+	Target Target    `json:"target"`
+	Feed   IndexFeed `json:"feed"`
+	// EventAt is when the last event batch came, zero before the first.
+	EventAt time.Time `json:"event_at"`
+	// Seq is the number of the last batch applied.
+	Seq      uint64 `json:"seq"`
+	Gaps     uint64 `json:"gaps"`
+	Restarts uint64 `json:"restarts"`
+	// Refused counts events that could not be read or contradict themselves;
+	// LastError says what was wrong with the newest, it holds foreign text.
+	Refused   uint64 `json:"refused"`
+	LastError string `json:"last_error,omitempty"`
+	// Device, Host and Disk are blocks held, by tier; Waiting those whose parent
+	// is unknown, Holes missing blocks under blocks that are held.
+	Device  int   `json:"device"`
+	Host    int   `json:"host"`
+	Disk    int   `json:"disk"`
+	Waiting int   `json:"waiting"`
+	Holes   int   `json:"holes"`
+	Bytes   int64 `json:"bytes"`
+	// Hit is the share of prompt tokens routed here that were found in its
+	// cache, Reachable what the best rank held, over the last minute; Agreed the
+	// share of requests whose match was as predicted. Unknown before the first.
+	Hit       Maybe `json:"hit"`
+	Reachable Maybe `json:"reachable"`
+	Agreed    Maybe `json:"agreed"`
+	// Lost is what requests routed here could have found elsewhere.
+	Lost Lost `json:"lost"`
+}
+
+// IndexTotals is the index as a whole.
+type IndexTotals struct {
+	Blocks       int    `json:"blocks"` // distinct
+	Owned        int    `json:"owned"`  // blocks times the ranks that hold them
+	Bytes        int64  `json:"bytes"`
+	EventsPerSec Maybe  `json:"events_per_sec"`
+	Evicted      uint64 `json:"evicted"` // dropped to keep a bound
+}
+
+// Finding is something wrong with what engines tell, in words for an operator.
+// It clears by itself when its cause does.
+type Finding struct {
+	Code    string    `json:"code"`
+	Target  Target    `json:"target"`
+	Since   time.Time `json:"since"`
+	Message string    `json:"message"` // one sentence, may hold foreign text
+	Next    string    `json:"next"`    // what to do about it
+}
+
+// MaxFindings bounds the findings of a State.
+const MaxFindings = 256
