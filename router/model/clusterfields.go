@@ -28,31 +28,68 @@ func ClusterFields() []Field {
 // ClusterFieldText returns the named value of c as text, in the form that
 // SetClusterFields reads; none for an unset one, empty for an unknown field.
 func ClusterFieldText(c *ClusterConfig, name string) string {
-	for _, r := range clusterRows() {
-		if r.Name != name {
-			continue
-		}
-		switch p := r.at(c).(type) {
-		case *bool:
-			return strconv.FormatBool(*p)
-		case *int:
-			return strconv.Itoa(*p)
-		case *float64:
-			return formatFloat(*p)
-		case *string:
-			return *p
-		case **int:
-			if *p != nil {
-				return strconv.Itoa(**p)
-			}
-		case **float64:
-			if *p != nil {
-				return formatFloat(**p)
-			}
-		}
-		return unsetText
+	r, ok := clusterRow(name)
+	if !ok {
+		return ""
 	}
-	return ""
+	return r.text(c)
+}
+
+// clusterRow is the row called name.
+func clusterRow(name string) (row clusterField, ok bool) {
+	for _, r := range clusterRows() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return clusterField{}, false
+}
+
+func (r *clusterField) text(c *ClusterConfig) string {
+	switch p := r.at(c).(type) {
+	case *bool:
+		return strconv.FormatBool(*p)
+	case *int:
+		return strconv.Itoa(*p)
+	case *float64:
+		return formatFloat(*p)
+	case *string:
+		return *p
+	case **int:
+		if *p != nil {
+			return strconv.Itoa(**p)
+		}
+	case **float64:
+		if *p != nil {
+			return formatFloat(**p)
+		}
+	}
+	return unsetText
+}
+
+// CopyClusterField gives dst the value that src has in the field called name,
+// as it is, in or out of its bounds; false when there is no such field.
+// Pointers are replaced, never written through.
+func CopyClusterField(dst, src *ClusterConfig, name string) bool {
+	r, ok := clusterRow(name)
+	if !ok {
+		return false
+	}
+	switch p := r.at(dst).(type) {
+	case *bool:
+		*p = *r.at(src).(*bool)
+	case *int:
+		*p = *r.at(src).(*int)
+	case *float64:
+		*p = *r.at(src).(*float64)
+	case *string:
+		*p = *r.at(src).(*string)
+	case **int:
+		*p = *r.at(src).(**int)
+	case **float64:
+		*p = *r.at(src).(**float64)
+	}
+	return true
 }
 
 const unsetText = "none"

@@ -131,13 +131,13 @@ const (
 )
 
 // Fields returns every field of Settings in the order in which a screen lists
-// them: what steers placement first, the balance gate last. The slice is new
-// at each call.
+// them: what steers placement first, then the balance gate, then the cluster
+// tier's own (ClusterFields). The slice is new at each call.
 func Fields() []Field {
 	kv := []Policy{PolicyKVAware}
 	conv := []Policy{PolicyConversation}
 	both := []Policy{PolicyKVAware, PolicyConversation}
-	return []Field{
+	rows := []Field{
 		{
 			Name: FieldPolicy, Label: "policy", Kind: KindChoice, Default: string(PolicyDefault),
 			Options: []string{string(PolicyDefault), string(PolicyKVAware), string(PolicyConversation)},
@@ -182,8 +182,8 @@ func Fields() []Field {
 		},
 		{
 			Name: FieldRouterMode, Label: "router mode", Kind: KindChoice, Default: string(ModeRoundRobin),
-			Options: []string{string(ModeRoundRobin), string(ModeLeastLoaded)},
-			Help:    "how the cluster tier picks a worker",
+			Options: modeNames(),
+			Help:    "how the cluster tier picks a worker; kv and lockstep pick its rank too",
 		},
 		{
 			Name: FieldWeight, Label: "weight", Kind: KindFloat, Min: MinWeight, Max: MaxWeight, Default: "1", PerTarget: true,
@@ -209,6 +209,15 @@ func Fields() []Field {
 			Name: FieldLowOccupancyTimeoutIters, Label: "low-occ. timeout", Kind: KindInt, Min: 0, Max: 10000, Default: "0",
 			StepSmall: 1, StepLarge: 10, Needs: FieldEnableBalance, Help: "gate timeout while a rank generates little; at most the gate timeout",
 		},
+	}
+	return append(rows, ClusterFields()...)
+}
+
+// modeNames are the router modes, those first that need no knowledge of caches.
+func modeNames() []string {
+	return []string{
+		string(ModeRoundRobin), string(ModeLeastLoaded), string(ModeKV), string(ModeLockstep),
+		string(ModeRandom), string(ModePowerOfTwo), string(ModeDirect),
 	}
 }
 
