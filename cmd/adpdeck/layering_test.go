@@ -23,7 +23,7 @@ var rooms = map[string]struct {
 	"router/pin":      {own: []string{"router/model"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"router/load":     {own: []string{"router/model"}},
 	"router/trace":    {own: []string{"router/model"}},
-	"router/sim":      {own: []string{"router/model", "router/adp", "router/trace"}, outside: []string{"github.com/hashicorp/golang-lru"}},
+	"router/sim":      {own: []string{"router/model", "router/adp", "router/trace", "router/prefix"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"feed":            {own: []string{"router/model", "feed"}, outside: []string{"github.com/gorilla/websocket"}},
 	"themes":          {outside: []string{"github.com/charmbracelet/colorprofile", "github.com/goccy/go-yaml"}},
 	"tui":             {own: []string{"tui", "feed", "router/model", "themes"}, outside: []string{"github.com/charmbracelet", "github.com/aymanbagabas/go-osc52"}},
