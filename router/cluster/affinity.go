@@ -55,6 +55,7 @@ type Affinity struct {
 	tenants  map[string]*tenant
 	bySize   tenantHeap
 	idle     list // all idle bindings, longest idle first
+	starting list // conversations whose first request is on its way, oldest first
 	counters AffinityCounters
 }
 
@@ -72,7 +73,7 @@ type session struct {
 	bound     bool
 	leases    int
 	since     time.Duration // idle since; started at, while starting
-	all, mine link          // in the idle list of all, and of the tenant
+	all, mine link          // in the idle list of all or the starting one; in the tenant's
 }
 
 type tenant struct {
@@ -86,6 +87,7 @@ type tenant struct {
 func NewAffinity(cfg *Config) *Affinity {
 	a := &Affinity{limit: MaxSessions, sessions: map[model.ConvKey]*session{}, tenants: map[string]*tenant{}}
 	a.idle.pick = func(s *session) *link { return &s.all }
+	a.starting.pick = a.idle.pick
 	a.Configure(cfg)
 	return a
 }
@@ -125,13 +127,16 @@ func (a *Affinity) Acquire(now time.Duration, key model.ConvKey) (Hold, model.Ta
 			return HoldNone, nowhere
 		}
 		s.since = now
+		a.starting.add(s)
 		return HoldFirst, nowhere
 	case s.bound:
 		a.lease(s)
 		a.counters.Hits++
 		return HoldBound, s.target
 	case now-s.since >= startLimit:
+		a.starting.remove(s)
 		s.since = now
+		a.starting.add(s)
 		return HoldFirst, nowhere
 	}
 	return HoldStarting, nowhere
@@ -145,6 +150,7 @@ func (a *Affinity) Bind(key model.ConvKey, t model.Target) bool {
 	if s == nil || s.bound {
 		return false
 	}
+	a.starting.remove(s)
 	s.bound, s.target, s.leases = true, t, 1
 	a.counters.Binds++
 	return true
@@ -202,10 +208,14 @@ func (a *Affinity) ForgetTarget(t model.Target) int {
 	return n
 }
 
-// Reap drops the bindings whose idle time is over and returns how many; call
-// it every min(TTL, 30 s).
+// Reap drops the bindings whose idle time is over, and first requests that
+// were never heard of again, and returns how many; call it every min(TTL, 30 s).
 func (a *Affinity) Reap(now time.Duration) int {
 	n := 0
+	for s := a.starting.first; s != nil && now-s.since >= startLimit; s = a.starting.first {
+		a.forget(s)
+		n++
+	}
 	for s := a.idle.first; s != nil && now-s.since >= a.ttl; s = a.idle.first {
 		a.forget(s)
 		n++
@@ -226,9 +236,10 @@ func (a *Affinity) Get(key model.ConvKey) (Binding, bool) {
 // Counters returns the counts.
 func (a *Affinity) Counters() AffinityCounters {
 	c := a.counters
-	for _, t := range a.bySize {
-		c.Bound += t.n
+	for s := a.starting.first; s != nil; s = s.all.after {
+		c.Starting++
 	}
+	c.Bound = len(a.sessions) - c.Starting
 	return c
 }
 
@@ -262,7 +273,11 @@ func (a *Affinity) open(key model.ConvKey) *session {
 // evict forgets one idle binding: of the tenant that asks when it has its
 // share, else of the largest.
 func (a *Affinity) evict(asks *tenant) bool {
-	share := a.limit / max(1, len(a.tenants))
+	tenants := len(a.tenants)
+	if asks == nil {
+		tenants++
+	}
+	share := a.limit / tenants
 	victim := a.bySize[0]
 	if asks != nil && asks.n >= share {
 		victim = asks
@@ -276,7 +291,10 @@ func (a *Affinity) evict(asks *tenant) bool {
 }
 
 func (a *Affinity) forget(s *session) {
-	if s.bound && s.leases == 0 {
+	switch {
+	case !s.bound:
+		a.starting.remove(s)
+	case s.leases == 0:
 		a.idle.remove(s)
 		s.tenant.idle.remove(s)
 	}

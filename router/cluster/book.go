@@ -1,16 +1,17 @@
 package cluster
 
 import (
+	"fmt"
 	"time"
 
 	"adpdeck/router/model"
 )
 
 // Book books a request where Choose sent it and moves the rotation on. The
-// error is ErrDuplicate, ErrBooked, or ErrNoWorker when the target has gone.
+// error wraps ErrDuplicate, ErrBooked, or ErrNoWorker when the target has gone.
 func (r *Router) Book(now time.Duration, req *Request, c *Choice) error {
 	if _, ok := r.Target(c.Slot); !ok {
-		return ErrNoWorker
+		return fmt.Errorf("book request %d: %w: it was removed after the choice", req.ID, ErrNoWorker)
 	}
 	k := Booking{ID: req.ID, Slot: c.Slot, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
 	if c.config.TrackPrefillTokens {
@@ -30,7 +31,7 @@ func (r *Router) Book(now time.Duration, req *Request, c *Choice) error {
 		k.ExpectedPrefill = req.ExpectedPrefill
 	}
 	if err := r.load.Book(now, &k); err != nil {
-		return err
+		return fmt.Errorf("book request %d on %s: %w", req.ID, c.Target, err)
 	}
 	if c.By == model.ByRotation {
 		r.cursor = c.worker

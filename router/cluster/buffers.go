@@ -9,6 +9,7 @@ type bufPool struct {
 	idle []int32        // free numbers
 	free [32][][]uint64 // by class: capacity 1<<class
 	kept int            // hashes in free
+	held int            // room for hashes in buffers in use
 }
 
 type buffer struct {
@@ -19,11 +20,15 @@ type buffer struct {
 // maxKept bounds the hashes that free buffers keep in memory: 8 MiB.
 const maxKept = 1 << 20
 
+// bufSize is the room that a buffer for n hashes takes.
+func bufSize(n int) int { return 1 << bits.Len(uint(n-1)) }
+
 func (p *bufPool) get(i int32) []uint64 { return p.bufs[i].data }
 
 // put copies data into a buffer with one reference.
 func (p *bufPool) put(data []uint64) int32 {
 	class := bits.Len(uint(len(data) - 1))
+	p.held += 1 << class
 	var buf []uint64
 	if k := len(p.free[class]); k > 0 {
 		buf = p.free[class][k-1]
@@ -51,6 +56,7 @@ func (p *bufPool) release(i int32) {
 		return
 	}
 	class := bits.Len(uint(cap(b.data) - 1))
+	p.held -= 1 << class
 	if p.kept+1<<class <= maxKept {
 		p.free[class] = append(p.free[class], b.data[:0])
 		p.kept += 1 << class

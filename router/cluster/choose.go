@@ -14,18 +14,24 @@ import (
 // is a *Refusal.
 func (r *Router) Choose(now time.Duration, req *Request, c *Choice, rec *model.Selection) error {
 	*c = Choice{Slot: none, RunnerUp: none, Target: model.Target{Rank: model.NoRank}, worker: -1}
-	if req.PromptTokens < 0 || req.PromptTokens > MaxPrompt || len(req.Blocks) > req.PromptTokens/r.opt.BlockTokens {
-		return &Refusal{Err: ErrRequest, Request: req.ID, Detail: "prompt tokens and blocks do not fit", Next: "give the prompt's full blocks only", Status: 400}
-	}
 	c.config = r.effective(req.Overrides)
 	if rec != nil {
 		r.begin(req, c, rec)
 	}
+	if err := r.check(req); err != nil {
+		if rec != nil {
+			rec.Candidates = rec.Candidates[:0]
+		}
+		return err
+	}
 	done, err := r.bound(now, req, c)
-	if err == nil && !done {
+	if !done {
 		err = r.afresh(now, req, c, rec)
 	}
 	if err != nil {
+		if rec != nil {
+			r.recordRefusal(req, c, rec, done)
+		}
 		return err
 	}
 	r.reach(req, c)
@@ -67,8 +73,37 @@ func (r *Router) effective(o *Overrides) Config {
 	return c
 }
 
-// bound follows the conversation's binding. done is false when the request is
-// to be placed afresh.
+// check refuses a request that makes no sense.
+func (r *Router) check(req *Request) error {
+	var detail, next string
+	switch {
+	case req.PromptTokens < 0 || req.PromptTokens > MaxPrompt:
+		detail, next = "prompt length out of bounds", "give 0 to 268435456 tokens"
+	case len(req.Blocks) > req.PromptTokens/r.opt.BlockTokens:
+		detail, next = "more blocks than the prompt has", "give its full blocks only"
+	case !req.Overrides.valid():
+		detail, next = "router_config_override is negative or not a number", "give finite numbers from 0"
+	default:
+		return nil
+	}
+	return &Refusal{Err: ErrRequest, Request: req.ID, Detail: detail, Next: next, Status: 400}
+}
+
+// valid reports whether all numbers are finite and 0 or more.
+func (o *Overrides) valid() bool {
+	if o == nil {
+		return true
+	}
+	for _, v := range [...]*float64{o.KVOverlapScoreCredit, o.PrefillLoadScale, o.Temperature, o.SharedCacheMultiplier} {
+		if v != nil && !(*v >= 0 && *v <= math.MaxFloat32) {
+			return false
+		}
+	}
+	return true
+}
+
+// bound follows the conversation's binding, or refuses. done is false when the
+// request is to be placed afresh.
 func (r *Router) bound(now time.Duration, req *Request, c *Choice) (done bool, err error) {
 	if req.Bound == nil {
 		return false, nil
@@ -93,7 +128,7 @@ func (r *Router) bound(now time.Duration, req *Request, c *Choice) (done bool, e
 		if why == exCap {
 			ref.Err = ErrFull
 		}
-		return false, ref
+		return true, ref
 	}
 	c.take(r, at, model.ByBinding)
 	c.Eligible = 1
@@ -133,6 +168,8 @@ func (r *Router) afresh(now time.Duration, req *Request, c *Choice, rec *model.S
 // filter finds the eligible slots, rank by rank, and their load.
 func (r *Router) filter(now time.Duration, req *Request, counts *[exclusions]int) error {
 	sc := &r.scratch
+	sc.live = sc.live[:0]
+	sc.filtered = false
 	wantWorker, wantRank := int32(-1), -1
 	if e := req.Explicit; e != nil {
 		var ok bool
@@ -149,7 +186,6 @@ func (r *Router) filter(now time.Duration, req *Request, counts *[exclusions]int
 	if wantWorker >= 0 && sc.barred[wantWorker] == exNotAllowed {
 		return &Refusal{Err: ErrNotAllowed, Request: req.ID, Detail: req.Explicit.Worker, Next: "allow it, or name another", Status: 400}
 	}
-	sc.live = sc.live[:0]
 	for i := range r.slots {
 		s := &r.slots[i]
 		why := exGone
@@ -168,6 +204,7 @@ func (r *Router) filter(now time.Duration, req *Request, counts *[exclusions]int
 			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
 		}
 	}
+	sc.filtered = true
 	return nil
 }
 

@@ -247,16 +247,14 @@ func (l *Load) Move(now time.Duration, id int64, slot int32, prefillTokens int) 
 	}
 	l.touch(now, i)
 	b := &l.bookings[i]
-	// Hold at the new slot first, so that the blocks never leave the tree.
-	old := *b
-	s := l.slot(slot)
+	s := l.slot(slot) // held there first, so that the blocks never leave the tree
 	l.clock++
 	s.units += l.tree.hold(b.leaf, slot) + b.part*(int64(b.unshared)+b.outBlocks)
 	s.requests++
 	s.last = l.clock
 	l.leave(now, i)
 	b.slot = slot
-	if old.prefilling {
+	if b.prefilling {
 		b.prefill, b.left = int64(max(0, prefillTokens)), int64(max(0, prefillTokens))
 		l.queuePrefill(now, i)
 	}

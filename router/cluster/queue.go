@@ -125,8 +125,14 @@ func (q *Queue[T]) Push(now time.Duration, cfg *Config, workers int, w Waiting[T
 	return nil
 }
 
+// maxJump bounds how far a request can jump ahead.
+const maxJump = 1e9
+
 func score(now time.Duration, policy string, jump float64, prompt, cached int) float64 {
-	jump = max(0, jump)
+	if !(jump > 0) { // not a number counts as none
+		jump = 0
+	}
+	jump = min(jump, maxJump)
 	if policy == model.QueueWSPT {
 		return (1 + jump) / float64(max(1, prompt-cached))
 	}
@@ -153,6 +159,17 @@ func (q *Queue[T]) Pop(now time.Duration, cfg *Config, ready func(slot int32) bo
 	q.remove(best)
 	after := cfg.OverlapRefreshAfterSecs
 	return *best, after > 0 && now-best.At > seconds(after), true
+}
+
+// Reorder scores all that wait anew, after router_queue_policy was changed.
+func (q *Queue[T]) Reorder(cfg *Config) {
+	for _, k := range q.byID {
+		k.score = score(k.At, cfg.QueuePolicy, k.Jump, k.PromptTokens, k.BestCached)
+	}
+	q.shared.build()
+	for _, l := range q.lanes {
+		l.build()
+	}
 }
 
 // Remove takes a request out, whose caller has left; false when it does not
@@ -206,6 +223,12 @@ func (l *lane[T]) push(w *Waiting[T]) {
 	w.index = len(l.heap)
 	l.heap = append(l.heap, w)
 	l.up(w.index)
+}
+
+func (l *lane[T]) build() {
+	for i := len(l.heap)/2 - 1; i >= 0; i-- {
+		l.down(i)
+	}
 }
 
 func (l *lane[T]) remove(i int) {

@@ -49,6 +49,11 @@ func (r *Router) finish(now time.Duration, req *Request, c *Choice, rec *model.S
 		r.recordBound(now, req, c, rec)
 		return
 	}
+	r.keep(rec)
+}
+
+// keep closes up the candidates: those of living slots, with their exclusions.
+func (r *Router) keep(rec *model.Selection) {
 	kept := rec.Candidates[:0]
 	for i := range r.slots {
 		t, ok := r.Target(int32(i))
@@ -61,6 +66,20 @@ func (r *Router) finish(now time.Duration, req *Request, c *Choice, rec *model.S
 	}
 	rec.Candidates = kept
 	r.trim(rec)
+}
+
+// recordRefusal writes why nothing was chosen.
+func (r *Router) recordRefusal(req *Request, c *Choice, rec *model.Selection, bound bool) {
+	rec.Chosen = c.Target
+	switch {
+	case bound:
+		rec.Candidates = rec.Candidates[:1]
+		rec.Candidates[0] = model.ScoredTarget{Target: req.Bound.Target, Excluded: "bound, at its cap or overloaded"}
+	case !r.scratch.filtered:
+		rec.Candidates = rec.Candidates[:0]
+	default:
+		r.keep(rec)
+	}
 }
 
 func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *model.Selection) {

@@ -85,7 +85,7 @@ func refuse(req *Request, counts *[exclusions]int) error {
 	r := &Refusal{Request: req.ID, Status: 503}
 	total := 0
 	for e := exNotAllowed; e < exclusions; e++ {
-		if n := counts[e]; n > 0 {
+		if n := counts[e]; n > 0 && e != exOtherWorker && e != exOtherRank {
 			if r.Detail != "" {
 				r.Detail += ", "
 			}

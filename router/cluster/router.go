@@ -71,17 +71,18 @@ type slot struct {
 
 // scratch is reused by every choice.
 type scratch struct {
-	why     []exclusion
-	active  []float64
-	pending []float64
-	cost    []float64
-	prob    []float64
-	depth   []int32
-	live    []int32     // eligible slots
-	high    []float64   // by worker: highest pending of its eligible ranks
-	taint   []float64   // by worker: factor
-	barred  []exclusion // by worker
-	pool    []workerLoad
+	filtered bool // the filter has run for this request
+	why      []exclusion
+	active   []float64
+	pending  []float64
+	cost     []float64
+	prob     []float64
+	depth    []int32
+	live     []int32     // eligible slots
+	high     []float64   // by worker: highest pending of its eligible ranks
+	taint    []float64   // by worker: factor
+	barred   []exclusion // by worker
+	pool     []workerLoad
 }
 
 // New returns a Router without workers.

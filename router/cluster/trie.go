@@ -18,7 +18,7 @@ type trie struct {
 	byFirst table // first hash of a node → node
 	bufs    bufPool
 	blocks  int // hashes held, over all nodes
-	limit   int // most that may be held
+	limit   int // most that the buffers may hold
 }
 
 // node is one stretch. Node 0 is the root and holds no blocks.
@@ -118,7 +118,7 @@ func (t *trie) insert(chain []uint64) (leaf int32, held int) {
 		at = next
 	}
 	if pos < len(chain) {
-		if _, taken := t.byFirst.get(chain[pos]); taken || t.blocks+len(chain)-pos > t.limit {
+		if _, taken := t.byFirst.get(chain[pos]); taken || t.bufs.held+bufSize(len(chain)-pos) > t.limit {
 			return at, pos // taken: two prefixes with one hash; the tail is not tracked
 		}
 		at = t.add(at, chain[pos:], pos)
