@@ -117,7 +117,7 @@ func (r *Router) bound(now time.Duration, req *Request, c *Choice) (done bool, e
 	if s := &r.slots[at]; s.cap > 0 && int(r.load.ranks[at].requests) >= s.cap {
 		why = exCap
 	} else {
-		why = r.overloaded(at, float64(r.load.active(&r.load.ranks[at], now)))
+		why = r.slots[at].overloaded(float64(r.load.ranks[at].active(now)))
 	}
 	if why != eligible {
 		if !req.Bound.Hard {
@@ -244,9 +244,9 @@ func (r *Router) excluded(now time.Duration, at, wantWorker int32, wantRank int)
 	case s.cap > 0 && int(l.requests) >= s.cap:
 		return exCap
 	}
-	active := float64(r.load.active(l, now))
+	active := float64(l.active(now))
 	r.scratch.active[at] = active * s.inverse
-	return r.overloaded(at, active)
+	return s.overloaded(active)
 }
 
 // reach finds the longest match that any living rank has, and what it was
@@ -255,16 +255,16 @@ func (r *Router) reach(req *Request, c *Choice) {
 	p := newPrompt(r.mode, &c.config, req.PromptTokens, r.opt.BlockTokens)
 	m := &req.Matches
 	best := none
-	if len(m.Device)|len(m.Host)|len(m.Disk) != 0 {
-		for i := range r.slots {
-			if r.slots[i].worker < 0 {
-				continue
-			}
-			f := facts{device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i)}
-			if _, tokens := p.overlap(&f); tokens > c.Reachable {
-				c.Reachable, best = tokens, int32(i)
+	if len(m.Host)|len(m.Disk) == 0 {
+		most := int32(0)
+		for i, d := range m.Device[:min(len(m.Device), len(r.slots))] {
+			if d > most && r.slots[i].worker >= 0 {
+				most, best = d, int32(i)
 			}
 		}
+		c.Reachable = int(most) * r.opt.BlockTokens
+	} else {
+		best, c.Reachable = r.reachTiers(&p, m)
 	}
 	if c.Slot >= 0 {
 		f := facts{device: at(m.Device, int(c.Slot)), host: at(m.Host, int(c.Slot)), disk: at(m.Disk, int(c.Slot))}
@@ -274,6 +274,17 @@ func (r *Router) reach(req *Request, c *Choice) {
 		return
 	}
 	c.LostTo = r.lost(c, best)
+}
+
+func (r *Router) reachTiers(p *prompt, m *Matches) (best int32, reachable int) {
+	best = none
+	for i := range r.slots {
+		f := facts{device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i)}
+		if _, tokens := p.overlap(&f); tokens > reachable && r.slots[i].worker >= 0 {
+			reachable, best = tokens, int32(i)
+		}
+	}
+	return best, reachable
 }
 
 func (r *Router) lost(c *Choice, best int32) string {
@@ -314,17 +325,13 @@ func (r *Router) cheapest(now time.Duration, req *Request, c *Choice, rec *model
 		sc.taint[w] = taintFactor(&r.workers[w], req.Prefer)
 	}
 	additional := r.potential(req, &c.config)
-	var f facts
-	var t model.ScoreTerms
-	for _, i := range sc.live {
-		r.facts(int(i), req, &c.config, additional, &f)
-		sc.cost[i] = p.score(&f, &t)
-		if rec != nil {
-			rec.Candidates[i].ScoreTerms = t
-		}
+	if p.lockstep {
+		r.costLockstep(&p, req, additional)
+	} else {
+		r.costDynamo(&p, req, additional)
 	}
 	if rec != nil {
-		rec.MinActiveTokens = p.minActive
+		r.recordTerms(&p, req, additional, rec)
 	}
 	r.pick(req, c, rec)
 }

@@ -76,6 +76,8 @@ type slotLoad struct {
 	oldest     int32 // prefilling bookings, oldest first
 	newest     int32
 	anchored   time.Duration // when oldest became the oldest
+	duration   time.Duration // of the oldest, 0: no model
+	anchor     int64         // tokens booked for the oldest
 	last       uint64        // Load.clock of its newest booking; 0: never
 }
 

@@ -11,7 +11,7 @@ func (l *Load) queuePrefill(now time.Duration, i int32) {
 	s := l.slot(b.slot)
 	b.earlier, b.later = s.newest, none
 	if s.newest == none {
-		s.oldest, s.anchored = i, now
+		l.anchor(s, i, now)
 	} else {
 		l.bookings[s.newest].later = i
 	}
@@ -28,7 +28,7 @@ func (l *Load) endPrefill(now time.Duration, i int32) {
 	b := &l.bookings[i]
 	s := l.slot(b.slot)
 	if b.earlier == none {
-		s.oldest, s.anchored = b.later, now
+		l.anchor(s, b.later, now)
 	} else {
 		l.bookings[b.earlier].later = b.later
 	}
@@ -45,22 +45,30 @@ func (l *Load) endPrefill(now time.Duration, i int32) {
 	b.earlier, b.later = none, none
 }
 
+// anchor makes booking i, or none, the oldest prefill of its slot.
+func (l *Load) anchor(s *slotLoad, i int32, now time.Duration) {
+	s.oldest, s.anchored, s.duration, s.anchor = i, now, 0, 0
+	if i != none {
+		s.duration, s.anchor = l.bookings[i].duration, l.bookings[i].prefill
+	}
+}
+
 // active is Dynamo's A: booked prefill tokens, less what the oldest prefill
 // should have done by now where its duration is modelled.
-func (l *Load) active(s *slotLoad, now time.Duration) int64 {
-	if s.oldest == none {
+func (s *slotLoad) active(now time.Duration) int64 {
+	if s.duration <= 0 {
 		return s.prefill
 	}
-	b := &l.bookings[s.oldest]
-	if b.duration <= 0 || now <= s.anchored {
-		return s.prefill
-	}
-	done := float64(now-s.anchored) / float64(b.duration)
+	return s.decayed(now)
+}
+
+func (s *slotLoad) decayed(now time.Duration) int64 {
+	done := float64(max(0, now-s.anchored)) / float64(s.duration)
 	if s.unmodelled == 0 {
-		return max(0, s.prefill-int64(float64(b.prefill)*done))
+		return max(0, s.prefill-int64(float64(s.anchor)*done))
 	}
-	left := int64(math.Ceil(float64(b.prefill) * max(0, 1-done)))
-	return s.prefill - b.prefill + left
+	left := int64(math.Ceil(float64(s.anchor) * max(0, 1-done)))
+	return s.prefill - s.anchor + left
 }
 
 // Progress says how many tokens of a request are still to be prefilled, from
@@ -133,7 +141,7 @@ type SlotFigures struct {
 func (l *Load) Figures(slot int32, now time.Duration) SlotFigures {
 	s := l.slot(slot)
 	return SlotFigures{
-		Requests: int(s.requests), ActiveTokens: int(l.active(s, now)), PendingTokens: int(s.pending + s.foreign),
+		Requests: int(s.requests), ActiveTokens: int(s.active(now)), PendingTokens: int(s.pending + s.foreign),
 		ActiveBlocks: roundUnits(s.units), LastBooking: s.last,
 	}
 }

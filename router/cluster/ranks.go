@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math"
 	"time"
 
 	"adpdeck/router/model"
@@ -71,6 +72,7 @@ func (r *Router) set(t model.Target, f func(*slot)) bool {
 		return false
 	}
 	f(&r.slots[at])
+	r.limits(at)
 	r.relatch(at)
 	return true
 }
@@ -126,23 +128,31 @@ func (r *Router) Figures(t model.Target, now time.Duration) (f RankFigures, ok b
 	for k := w.base; k < w.base+int32(w.Ranks); k++ {
 		f.HighestPending = max(f.HighestPending, int(r.load.Pending(k)))
 	}
-	if e := r.overloaded(at, float64(f.ActiveTokens)); e != eligible {
+	if e := s.overloaded(float64(f.ActiveTokens)); e != eligible {
 		f.Overloaded = e.word()
 	}
 	f.Busy = r.busy(at, float64(f.ActiveTokens))
 	return f, true
 }
 
-// overloaded applies Dynamo's thresholds to one rank.
-func (r *Router) overloaded(at int32, active float64) exclusion {
+// limits works out the rank's overload threshold in active tokens.
+func (r *Router) limits(at int32) {
 	c, s := &r.cfg, &r.slots[at]
-	if c.ActivePrefillTokensThreshold != nil && active > float64(*c.ActivePrefillTokensThreshold) {
-		return exPrefill
+	s.overload = math.Inf(1)
+	if c.ActivePrefillTokensThreshold != nil {
+		s.overload = float64(*c.ActivePrefillTokensThreshold)
 	}
-	if c.ActivePrefillTokensThresholdFrac != nil && active > *c.ActivePrefillTokensThresholdFrac*batchTokens(s) {
-		return exPrefill
+	if c.ActivePrefillTokensThresholdFrac != nil {
+		s.overload = min(s.overload, *c.ActivePrefillTokensThresholdFrac*batchTokens(s))
 	}
-	if s.latch {
+}
+
+// overloaded applies Dynamo's thresholds to one rank.
+func (s *slot) overloaded(active float64) exclusion {
+	switch {
+	case active > s.overload:
+		return exPrefill
+	case s.latch:
 		return exBlocks
 	}
 	return eligible

@@ -19,6 +19,18 @@ func (r *Router) begin(req *Request, c *Choice, rec *model.Selection) {
 	rec.Candidates = append(cands, make([]model.ScoredTarget, len(r.slots))...)
 }
 
+// recordTerms writes every term of the costs that were compared.
+func (r *Router) recordTerms(p *prompt, req *Request, additional int, rec *model.Selection) {
+	rec.MinActiveTokens = p.minActive
+	var f facts
+	for _, i := range r.scratch.live {
+		r.facts(int(i), req, p.cfg, additional, &f)
+		k := &rec.Candidates[i]
+		p.score(&f, &k.ScoreTerms)
+		k.Cost = r.scratch.cost[i]
+	}
+}
+
 // probabilities writes the chance that each candidate had.
 func (r *Router) probabilities(rec *model.Selection, c *Choice, lo float64) {
 	sc := &r.scratch
@@ -86,7 +98,7 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc := &r.scratch
 	i := int(c.Slot)
 	s, l := &r.slots[i], &r.load.ranks[i]
-	sc.active[i] = float64(r.load.active(l, now)) * s.inverse
+	sc.active[i] = float64(l.active(now)) * s.inverse
 	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
 	sc.taint[s.worker] = 1
 	w := &r.workers[s.worker]

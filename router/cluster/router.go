@@ -64,7 +64,8 @@ type slot struct {
 	weight   float64
 	inverse  float64 // 1/weight
 	cap      int
-	batch    int // max_num_batched_tokens, 0 unknown
+	batch    int     // max_num_batched_tokens, 0 unknown
+	overload float64 // active tokens above which it is overloaded, infinite when unset
 	kvTotal  int
 	kvUsed   int // -1 unknown
 }
@@ -115,6 +116,7 @@ func (r *Router) Configure(mode model.RouterMode, cfg Config) error {
 		if cfg.ActiveDecodeBlocksThreshold == nil {
 			r.slots[s].latch = false
 		}
+		r.limits(int32(s))
 		r.relatch(int32(s))
 	}
 	return nil
@@ -165,6 +167,7 @@ func (r *Router) AddWorker(w Worker) (base int32, err error) {
 			worker: at, rank: int32(k), weight: 1, inverse: 1, cap: w.MaxRequests, batch: w.MaxBatchedTokens,
 			kvTotal: w.KVBlocks, kvUsed: -1,
 		}
+		r.limits(base + int32(k))
 	}
 	r.resize()
 	return base, nil

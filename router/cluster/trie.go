@@ -1,7 +1,5 @@
 package cluster
 
-import "math"
-
 // trie holds the prompt blocks of all open bookings as one compressed tree of
 // chain hashes. A node is a stretch of blocks; for each slot it counts the
 // bookings that run through it, so that a shared block counts once per slot.
@@ -282,5 +280,5 @@ func sameHolders(a, b []holder) bool {
 // roundUnits rounds a weight in units to blocks, halves up; the bias takes
 // back what fractions lost in their units.
 func roundUnits(units int64) int {
-	return int(math.Floor(float64(units)/float64(wholeBlock) + 0.5 + 1e-5))
+	return int((units + wholeBlock/2 + wholeBlock>>17) >> 30)
 }
