@@ -14,7 +14,7 @@ func (r *Router) begin(req *Request, c *Choice, rec *model.Selection) {
 	*rec = model.Selection{
 		Request: req.ID, Mode: r.mode, Config: c.config, BlockTokens: r.opt.BlockTokens, PromptTokens: req.PromptTokens,
 		Blocks: max(1, (req.PromptTokens+r.opt.BlockTokens-1)/r.opt.BlockTokens),
-		Draw:   model.Unknown(), Margin: model.Unknown(), RunnerUp: model.Target{Rank: model.NoRank},
+		Draw:   model.Unknown(), Margin: model.Unknown(), RunnerUp: model.Target{Rank: model.NoRank}, Chosen: model.Target{Rank: model.NoRank},
 	}
 	rec.Candidates = append(cands, make([]model.ScoredTarget, len(r.slots))...)
 }
