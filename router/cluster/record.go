@@ -102,9 +102,11 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
 	sc.taint[s.worker] = 1
 	w := &r.workers[s.worker]
-	sc.high[s.worker] = 0
+	sc.held[i] = float64(l.held) * s.inverse
+	sc.high[s.worker], sc.full[s.worker] = 0, 0
 	for k := w.base; k < w.base+int32(w.Ranks); k++ {
 		sc.high[s.worker] = max(sc.high[s.worker], float64(r.load.Pending(k))*r.slots[k].inverse)
+		sc.full[s.worker] = max(sc.full[s.worker], float64(r.load.ranks[k].held)*r.slots[k].inverse)
 	}
 	p := newPrompt(r.mode, &c.config, req.PromptTokens, r.opt.BlockTokens)
 	p.minActive = sc.active[i]
