@@ -181,7 +181,7 @@ func (r *Router) filter(now time.Duration, req *Request, counts *[exclusions]int
 		}
 	}
 	for w := range r.workers {
-		sc.barred[w], sc.high[w] = r.barred(int32(w), req), 0
+		sc.barred[w], sc.high[w], sc.full[w] = r.barred(int32(w), req), 0, 0
 	}
 	if wantWorker >= 0 && sc.barred[wantWorker] == exNotAllowed {
 		return &Refusal{Err: ErrNotAllowed, Request: req.ID, Detail: req.Explicit.Worker, Next: "allow it, or name another", Status: 400}
@@ -201,7 +201,9 @@ func (r *Router) filter(now time.Duration, req *Request, counts *[exclusions]int
 			sc.live = append(sc.live, int32(i))
 			l := &r.load.ranks[i]
 			sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+			sc.held[i] = float64(l.held) * s.inverse
 			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
+			sc.full[s.worker] = max(sc.full[s.worker], sc.held[i])
 		}
 	}
 	sc.filtered = true
@@ -326,7 +328,7 @@ func (r *Router) cheapest(now time.Duration, req *Request, c *Choice, rec *model
 	}
 	additional := r.potential(req, &c.config)
 	if p.lockstep {
-		r.costLockstep(&p, req, additional)
+		r.costLockstep(&p, req)
 	} else {
 		r.costDynamo(&p, req, additional)
 	}
@@ -358,7 +360,7 @@ func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *fact
 	*f = facts{
 		device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i), tiers: len(m.Host)|len(m.Disk) != 0,
 		known: s.known, active: sc.active[i], requests: float64(l.requests) * s.inverse,
-		pending: sc.pending[i], high: sc.high[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
+		pending: sc.pending[i], high: sc.high[s.worker], held: sc.held[i], full: sc.full[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
 	}
 	if len(m.Shared) > 0 {
 		f.shared = beyond(m.Shared, f.device)

@@ -24,7 +24,7 @@ func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []m
 		f := facts{
 			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, tiers: true, known: true,
 			active: k.ActiveTokens, requests: k.Requests, decode: k.DecodeBlocks,
-			pending: k.Pending, high: k.HighestPending, taint: k.Taint,
+			pending: k.Pending, high: k.HighestPending, held: k.Held, full: k.HighestHeld, taint: k.Taint,
 		}
 		cost := p.score(&f, &terms[i])
 		switch {

@@ -40,7 +40,7 @@ func costRows() []clusterField {
 		num("router_decode_active_request_weight", "request weight", "0", 0, 1024, kv, "blocks that each active request adds to the cost", func(c *ClusterConfig) any { return &c.DecodeActiveRequestWeight }),
 		num("lockstep_weight", "lockstep λ", "2", 0, 64, lock, "price of a token by which the worker's longest prefill backlog would rise", func(c *ClusterConfig) any { return &c.LockstepWeight }),
 		num("pending_weight", "pending μ", "0.02", 0, 16, lock, "price of a token still to be prefilled on the rank", func(c *ClusterConfig) any { return &c.PendingWeight }),
-		num("lockstep_decode_weight", "decode δ", "0.02", 0, 16, lock, "price of a token held by decoding requests on the rank", func(c *ClusterConfig) any { return &c.LockstepDecodeWeight }),
+		num("lockstep_decode_weight", "decode δ", "0.02", 0, 16, lock, "price of a token that the worker's fullest rank would hold, for every request whole", func(c *ClusterConfig) any { return &c.LockstepDecodeWeight }),
 		num("router_temperature", "temperature", "0", 0, 100, scored, "0 takes the cheapest; above, cheaper targets are only likelier", func(c *ClusterConfig) any { return &c.Temperature }),
 		num("router_host_cache_hit_weight", "host hit weight", "0.75", 0, 1, scored, "worth of a block in host memory, as a share of one on the device", func(c *ClusterConfig) any { return &c.HostCacheHitWeight }),
 		num("router_disk_cache_hit_weight", "disk hit weight", "0.25", 0, 1, scored, "worth of a block on disk or in an external store", func(c *ClusterConfig) any { return &c.DiskCacheHitWeight }),
