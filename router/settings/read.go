@@ -38,7 +38,7 @@ func newReader(name string, text []byte) (r *reader, body []byte, err error) {
 		return nil, nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
 	}
 	d := &Document{name: name, text: bytes.Clone(text), enabled: true}
-	d.values = model.Settings{RouterMode: model.ModeRoundRobin, AttentionDpConfig: model.DefaultAttentionDpConfig()}
+	d.values = model.DefaultSettings()
 	body = bytes.TrimPrefix(d.text, []byte(byteOrderMark))
 	r = &reader{name: name, text: d.text, doc: d}
 	r.lines = append(r.lines, len(d.text)-len(body))
@@ -127,7 +127,7 @@ func (r *reader) top(root ast.Node) error {
 
 // topKeys are the document's own keys.
 func topKeys() []string {
-	return append([]string{keyEnable, keyConfig}, append(ownKeys(), keyWeights)...)
+	return append([]string{keyEnable, keyConfig}, append(ownKeys(), keyCluster, keyWeights)...)
 }
 
 // key reads one of the document's own keys; allowed stands in the error for
@@ -138,6 +138,8 @@ func (r *reader) key(e entry, allowed []string) error {
 		return r.scalar(e, "", &field{kind: model.KindBool, setBool: func(v bool) { r.doc.enabled = v }})
 	case key == keyConfig:
 		return r.config(e)
+	case key == keyCluster:
+		return r.cluster(e)
 	case key == keyWeights:
 		return r.weights(e)
 	case isOwn(key):
@@ -162,6 +164,28 @@ func (r *reader) config(e entry) error {
 			return r.fail(e.at, "attention_dp_config has no field %q; allowed are %s", e.key, strings.Join(configKeys(), ", "))
 		}
 		if err := r.scalar(e, keyConfig, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cluster reads cluster_config; null stands for all defaults.
+func (r *reader) cluster(e entry) error {
+	if _, null := e.value.(*ast.NullNode); null {
+		r.noteNull(keyCluster, e)
+		return nil
+	}
+	entries, err := r.entries(e.value, keyCluster, "a mapping of the cluster tier's fields")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		f, ok := model.ClusterField(e.key)
+		if !ok {
+			return r.fail(e.at, "cluster_config has no field %q; allowed are %s", e.key, strings.Join(clusterKeys(), ", "))
+		}
+		if err := r.clusterScalar(e, &f); err != nil {
 			return err
 		}
 	}
