@@ -60,7 +60,8 @@ func (r *Router) costLockstep(p *prompt, req *Request) {
 		}
 		fresh := float64(max(p.isl-int(overlap*p.block+0.5), 0))
 		rise := max(0, sc.pending[i]+fresh-sc.high[s.worker])
-		fullest := max(sc.full[s.worker], sc.held[i]+isl)
-		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*fullest) * sc.taint[s.worker]
+		own := sc.held[i] + isl
+		held := max(sc.full[s.worker], own)*(1-ownShare) + own*ownShare
+		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held) * sc.taint[s.worker]
 	}
 }

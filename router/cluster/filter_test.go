@@ -205,6 +205,37 @@ func TestBindings(t *testing.T) {
 	}
 }
 
+func TestBindingsToAWorker(t *testing.T) {
+	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep, model.ModeRoundRobin} {
+		r := fleet(t, mode, model.DefaultClusterConfig(), 2, 2)
+		req := Request{ID: 1, PromptTokens: 64, Bound: &Bound{Target: target("w1", model.NoRank), Hard: true}}
+		r.SetDraining(target("w1", 0), true)
+		r.SetWeight(target("w1", 1), 0)
+		c, rec := choose(t, r, req)
+		if c.Target.Worker != "w1" || c.By != model.ByBinding || c.Eligible != 2 || len(rec.Candidates) != 4 || rec.Candidates[0].Excluded != "other worker" {
+			t.Errorf("%s: %+v", mode, c)
+		}
+		for k := range 2 {
+			r.SetCapacity(target("w1", k), Capacity{MaxRequests: 1})
+			if err := r.load.Book(0, &Booking{ID: int64(8 + k), Slot: int32(2 + k)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := r.Choose(0, &req, &c, &rec); !errors.Is(err, ErrFull) || !r.MustWait(0, &req, false) {
+			t.Errorf("%s: full: %v", mode, err)
+		}
+		req.Bound.Hard = false
+		if c, _ := choose(t, r, req); c.Target.Worker != "w0" || c.BoundGone {
+			t.Errorf("%s: soft: %+v", mode, c)
+		}
+		r.SetBlocked(target("w1", 0), true)
+		r.SetBlocked(target("w1", 1), true)
+		if c, _ := choose(t, r, req); c.Target.Worker != "w0" || !c.BoundGone {
+			t.Errorf("%s: gone: %+v", mode, c)
+		}
+	}
+}
+
 func TestWhatALongerMatchWasLostTo(t *testing.T) {
 	best := func(r *Router) Matches { return Matches{Device: []int32{0, 10, 0, 0}} }
 	cases := map[string]struct {

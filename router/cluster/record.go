@@ -56,7 +56,7 @@ func (r *Router) finish(now time.Duration, req *Request, c *Choice, rec *model.S
 		rec.RunnerUp, _ = r.Target(c.RunnerUp)
 		rec.Margin = model.Maybe(c.Margin)
 	}
-	if c.By == model.ByBinding {
+	if !r.scratch.filtered {
 		// Nothing was compared: the record says what the bound rank looks like.
 		r.recordBound(now, req, c, rec)
 		return

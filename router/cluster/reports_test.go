@@ -71,7 +71,7 @@ func (k caches) match(chain []uint64, slots int) Matches {
 }
 
 // shareOfBusiest routes turns of conversations that share a system prompt of
-// 125 blocks and have 3 of their own; 32 are open at a time. It returns the
+// 125 blocks and have 3 of their own; 200 are open at a time, one for each. It returns the
 // busiest target's share over the mean, and how many targets hold the prompt.
 func shareOfBusiest(t *testing.T, r *Router, from, turns int, held caches) (maxOverMean float64, holders int) {
 	t.Helper()
@@ -90,7 +90,7 @@ func shareOfBusiest(t *testing.T, r *Router, from, turns int, held caches) (maxO
 		}
 		held.ran(blocks, c.Slot)
 		r.FirstToken(now, int64(i-4))
-		r.Free(now, int64(i-32))
+		r.Free(now, int64(i-200))
 		counts[c.Slot]++
 	}
 	return float64(slices.Max(counts)) * float64(len(counts)) / float64(turns), len(held[system[124]])
@@ -102,16 +102,31 @@ func TestSharedSystemPrompt(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
 		r := fleet(t, mode, model.DefaultClusterConfig(), 8, 1)
 		held := caches{}
-		shareOfBusiest(t, r, 0, 400, held)
-		got, holders := shareOfBusiest(t, r, 400, 1000, held)
-		t.Logf("%s: busiest over mean %.2f, %d targets hold the prompt", mode, got, holders)
 		cfg := r.Config()
-		cfg.DecodeActiveRequestWeight, cfg.LockstepDecodeWeight = 100, 1
-		if err := r.Configure(mode, cfg); err != nil {
-			t.Fatal(err)
+		cfg.DecodeActiveRequestWeight, cfg.LockstepDecodeWeight = 0, 0
+		set := func() {
+			t.Helper()
+			if err := r.Configure(mode, cfg); err != nil {
+				t.Fatal(err)
+			}
 		}
-		after, holders := shareOfBusiest(t, r, 1400, 1000, held)
-		t.Logf("%s: then %.2f, %d", mode, after, holders)
+		set()
+		before, _ := shareOfBusiest(t, r, 0, 1000, held)
+		cfg = model.DefaultClusterConfig()
+		cfg.DecodeActiveRequestWeight = 4 // Dynamo's default of 0 leaves kv at 1.6, five targets warm
+		set()
+		shareOfBusiest(t, r, 1000, 400, held)
+		got, holders := shareOfBusiest(t, r, 1400, 1000, held)
+		if got > 1.5 || holders < 6 {
+			t.Errorf("%s: busiest over mean %.2f, %d targets hold the prompt", mode, got, holders)
+		}
+		cfg.DecodeActiveRequestWeight, cfg.LockstepDecodeWeight = 100, 1
+		set()
+		after, holders := shareOfBusiest(t, r, 2400, 1000, held)
+		if after > 1.1 || holders != 8 {
+			t.Errorf("%s with more weight on load: %.2f, %d", mode, after, holders)
+		}
+		t.Logf("%s: busiest over mean %.2f without weight on load, %.2f with some, %.2f with much", mode, before, got, after)
 	}
 }
 

@@ -95,6 +95,10 @@ func (p *prompt) scoreDynamo(f *facts, t *model.ScoreTerms) {
 	t.Cost = t.Prefill + f.decode + t.Active
 }
 
+// ownShare is what the rank itself, rather than the fullest of its worker,
+// weighs in the price of tokens held.
+const ownShare = 1.0 / 32
+
 // scoreLockstep is our own cost, in tokens:
 //
 //	u + λ·rise + μ·pending + δ·held
@@ -104,13 +108,16 @@ func (p *prompt) scoreDynamo(f *facts, t *model.ScoreTerms) {
 // the worker is free for the others, and rise, what goes above it, costs all.
 // Decoding steps last as long as the fullest rank's, so held is what that one
 // will hold with the prompt, every request counted whole: attention reads a
-// shared block once for each.
+// shared block once for each. The rank's own share of it, a thirty-second,
+// keeps ranks below the fullest level, so that there is room for what comes.
 func (p *prompt) scoreLockstep(f *facts, t *model.ScoreTerms) {
 	c := p.cfg
 	t.New = float64(max(p.isl-t.CachedTokens, 0))
 	t.Rise = max(0, f.pending+t.New-f.high)
-	t.FullestAfter = max(f.full, f.held+float64(p.isl))
-	t.Cost = t.New + c.LockstepWeight*t.Rise + c.PendingWeight*f.pending + c.LockstepDecodeWeight*t.FullestAfter
+	own := f.held + float64(p.isl)
+	t.FullestAfter = max(f.full, own)
+	t.HeldTerm = c.LockstepDecodeWeight * (t.FullestAfter*(1-ownShare) + own*ownShare)
+	t.Cost = t.New + c.LockstepWeight*t.Rise + c.PendingWeight*f.pending + t.HeldTerm
 }
 
 // taintFactor is exp(−tanh(Σ weights of the matching taints)): below 1 draws

@@ -113,7 +113,7 @@ func TestLockstepCost(t *testing.T) {
 		"below the worker's highest: free":     {160, facts{pending: 40, high: 200}, 160, 0, 250},
 		"part above":                           {160, facts{pending: 100, high: 200}, 160, 60, 385},
 		"match takes work and rise":            {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 185},
-		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 160, 0, 410},
+		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 160, 0, 404.84375},
 		"above it":                             {160, facts{held: 400, full: 500, high: 1000}, 160, 0, 440},
 		"host blocks count by their weight":    {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 192},
 	}

@@ -50,8 +50,8 @@ type ScoreTerms struct {
 	// be prefilled on the rank, HighestPending the worker's highest, Rise how
 	// far New would lift it. Held are the tokens of all its requests, whole,
 	// HighestHeld those of the worker's fullest rank, FullestAfter what the
-	// fullest would hold with this prompt. New, Rise and FullestAfter are of
-	// mode lockstep only.
+	// fullest would hold with this prompt, HeldTerm the price of that. New,
+	// Rise, FullestAfter and HeldTerm are of mode lockstep only.
 	New            float64 `json:"new"`
 	Pending        float64 `json:"pending"`
 	HighestPending float64 `json:"highest_pending"`
@@ -59,6 +59,7 @@ type ScoreTerms struct {
 	Held           float64 `json:"held"`
 	HighestHeld    float64 `json:"highest_held"`
 	FullestAfter   float64 `json:"fullest_after"`
+	HeldTerm       float64 `json:"held_term"`
 	Cost           float64 `json:"cost"`
 }
 
