@@ -17,7 +17,7 @@ type indexView struct {
 	seen     []model.IndexRank
 	totals   model.IndexTotals
 	findings []model.Finding
-	events   window // batches' events by time
+	events   window // events by time
 	counted  uint64
 	attempt  time.Time
 	at       time.Time
@@ -149,6 +149,7 @@ func (r *Router) collect(now time.Time) {
 			if k.approximate(slot) {
 				from, row.Feed = g.index, model.FeedApproximate
 				s.owed.Store(0)
+				s.from.Store(0)
 			} else {
 				findings = s.describe(now, row, findings)
 			}
@@ -186,7 +187,9 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	s.feed.Tick(s.now)
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
-	row.Seq, _ = s.feed.Sequence()
+	if seq, ok := s.feed.Sequence(); ok {
+		row.Seq = seq
+	}
 	row.Feed = feedState(s.feed.State(s.now))
 	refused := s.feed.Refused()
 	row.Refused, row.LastError = s.refused, refused.LastError()
