@@ -24,8 +24,9 @@ type indexView struct {
 	any      bool
 
 	// Under the router's lock.
-	windows []rankWindow // by slot
-	order   []int        // slots ordered by target
+	windows      []rankWindow // by slot
+	told, agreed uint64       // since the start
+	order        []int        // slots ordered by target
 }
 
 // gathered is one answer of gatherIndex, the caller's own.
@@ -108,8 +109,10 @@ func (r *Router) noteIndex(t *turn) {
 	}
 	held := t.held[t.target.Rank]
 	s.told++
+	r.view.told++
 	if held == t.cached {
 		s.agreed++
+		r.view.agreed++
 	}
 	if t.known > held {
 		s.lost.Add(t.lostTo, t.known-held)
@@ -173,6 +176,18 @@ func (r *Router) collect(now time.Time) {
 	if g != nil && g.index != nil {
 		addTotals(&v.totals, g.index.Stats())
 	}
+}
+
+// IndexFigures returns the share of requests whose match was as predicted where
+// they ran, since the start, and the distinct blocks that the index holds.
+func (r *Router) IndexFigures() (agreed model.Maybe, blocks int) {
+	r.mu.Lock()
+	agreed = share(int64(r.view.agreed), int64(r.view.told))
+	r.mu.Unlock()
+	if r.know.index != nil {
+		blocks = r.know.index.Stats().Blocks
+	}
+	return agreed, blocks
 }
 
 func addTotals(t *model.IndexTotals, s prefix.Stats) {

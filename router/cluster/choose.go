@@ -219,6 +219,7 @@ func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *fact
 		f.shared = beyond(m.Shared, f.device)
 	}
 	if cfg.TrackActiveBlocks {
+		f.onWay = int(sc.depth[i])
 		f.decode = float64(roundUnits(l.units))*s.inverse + float64(additional-int(sc.depth[i]))
 	}
 }

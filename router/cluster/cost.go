@@ -58,10 +58,14 @@ func (r *Router) costLockstep(p *prompt, req *Request) {
 		if tiers {
 			overlap = overlap + p.hostWeight*float64(at(m.Host, int(i))) + p.diskWeight*float64(at(m.Disk, int(i)))
 		}
-		fresh := float64(max(p.isl-int(overlap*p.block+0.5), 0))
+		here := int(overlap*p.block + 0.5)
+		if cfg.TrackActiveBlocks {
+			here = max(here, int(sc.depth[i])*int(p.block))
+		}
+		fresh := float64(max(p.isl-here, 0))
 		rise := max(0, sc.pending[i]+fresh-sc.high[s.worker])
 		own := sc.held[i] + isl
 		held := max(sc.full[s.worker], own)*(1-ownShare) + own*ownShare
-		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held) * sc.taint[s.worker]
+		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.WorkerPendingWeight*sc.high[s.worker] + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held) * sc.taint[s.worker]
 	}
 }

@@ -71,7 +71,7 @@ func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []m
 			continue
 		}
 		f := facts{
-			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, tiers: true, known: true,
+			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, onWay: k.OnWay, tiers: true, known: true,
 			active: k.ActiveTokens, requests: k.Requests, decode: k.DecodeBlocks,
 			pending: k.Pending, high: k.HighestPending, held: k.Held, full: k.HighestHeld, taint: k.Taint,
 		}

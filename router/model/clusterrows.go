@@ -39,6 +39,7 @@ func costRows() []clusterField {
 		num("router_kv_overlap_score_credit_decay", "credit decay", "0", 0, 64, kv, "how fast the credit fades on a target with more prefill work than the idlest", func(c *ClusterConfig) any { return &c.KVOverlapScoreCreditDecay }),
 		num("router_decode_active_request_weight", "request weight", "0", 0, 1024, kv, "blocks that each active request adds to the cost", func(c *ClusterConfig) any { return &c.DecodeActiveRequestWeight }),
 		num("lockstep_weight", "lockstep λ", "2", 0, 64, lock, "price of a token by which the worker's longest prefill backlog would rise", func(c *ClusterConfig) any { return &c.LockstepWeight }),
+		num("worker_pending_weight", "worker ω", "0.6", 0, 64, lock, "price of a token of the worker's longest prefill backlog, to compare workers", func(c *ClusterConfig) any { return &c.WorkerPendingWeight }),
 		num("pending_weight", "pending μ", "0.1", 0, 16, lock, "price of a token still to be prefilled on the rank", func(c *ClusterConfig) any { return &c.PendingWeight }),
 		num("lockstep_decode_weight", "decode δ", "0.1", 0, 16, lock, "price of a token that the worker's fullest rank would hold, for every request whole", func(c *ClusterConfig) any { return &c.LockstepDecodeWeight }),
 		num("router_temperature", "temperature", "0", 0, 100, scored, "0 takes the cheapest; above, cheaper targets are only likelier", func(c *ClusterConfig) any { return &c.Temperature }),

@@ -29,6 +29,8 @@ type ScoreTerms struct {
 	Host   int `json:"host,omitempty"`
 	Disk   int `json:"disk,omitempty"`
 	Shared int `json:"shared,omitempty"`
+	// OnWay are leading blocks that open requests have or will bring there.
+	OnWay int `json:"on_way,omitempty"`
 	// Overlap is the effective overlap in blocks, CachedTokens that in tokens.
 	Overlap      float64 `json:"overlap"`
 	CachedTokens int     `json:"cached"`
