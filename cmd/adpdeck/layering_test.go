@@ -22,6 +22,8 @@ var rooms = map[string]struct {
 	"router/settings":    {own: []string{"router/model"}, outside: []string{"github.com/goccy/go-yaml"}},
 	"router/pin":         {own: []string{"router/model"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"router/load":        {own: []string{"router/model"}},
+	"router/prefix":      {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/zeebo/xxh3", "github.com/tinylib/msgp"}},
+	"router/cluster":     {own: []string{"router/model"}},
 	"router/trace":       {own: []string{"router/model"}},
 	"router/sim":         {own: []string{"router/model", "router/adp", "router/trace", "router/prefix"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"router/sim/compare": {own: []string{"router/model", "router/settings", "router/sim"}},
