@@ -74,20 +74,26 @@ func (p *prompt) score(f *facts, t *model.ScoreTerms) float64 {
 
 // recentFloor keeps the price of recent work low while there was little of it,
 // in tokens.
-const recentFloor = 1 << 16
+const recentFloor = 1 << 17
 
 // recentCost is the price of what was sent to a rank lately: a load that stays
 // for a while, so that ranks which all stand idle between requests still share
-// work out. Only what is above the mean of the candidates has a price, and that
-// grows with the cube: moving what sits on a rank of twice the mean is worth a
-// lot, moving what sits on one just above it is not. It is our own and 0 by
-// default.
+// work out. It is our own and 0 by default. Only what is above the mean of the
+// candidates has a price,
+//
+//	ρ·over·(over / (mean + 131,072))⁴
+//
+// which leaves ranks near the mean alone and is as good as a wall at twice the
+// mean: a few long conversations move on, the others stay where their blocks
+// are. Mode kv weighs it by its prefill scale, like the prefill that it is held
+// against.
 func (p *prompt) recentCost(tokens float64) float64 {
 	if p.cfg.RecentWeight == 0 {
 		return 0
 	}
 	over := max(0, tokens-p.recent)
 	share := over / (p.recent + recentFloor)
+	share *= share
 	price := p.cfg.RecentWeight * over * share * share
 	if p.lockstep {
 		return price

@@ -83,7 +83,7 @@ func DefaultClusterConfig() ClusterConfig {
 		BusyWorkerRatio:  1, QueuePolicy: QueueFCFS, QueueMaxRequests: 1024, QueueMaxTokens: 1 << 26,
 		OverlapRefreshAfterSecs: 10,
 		SessionAffinityTTLSecs:  &ttl, SessionAffinityMode: AffinityHard,
-		LockstepWeight: 2, RecentSecs: 600, WorkLoadTokens: 16384, WorkerPendingWeight: 0.6, PendingWeight: 0.2, LockstepDecodeWeight: 0.05,
+		LockstepWeight: 2, RecentSecs: 3600, WorkLoadTokens: 16384, WorkerPendingWeight: 0.6, PendingWeight: 0.2, LockstepDecodeWeight: 0.05,
 		PhantomAfterSecs: 300, BookingExpirySecs: 3600,
 	}
 }
