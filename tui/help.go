@@ -146,7 +146,7 @@ func (d *help) reason(b *cell.Block) {
 			if l.Off != "" && l.Group == want {
 				b.Begin(cell.Normal)
 				b.Gap(2)
-				b.Put(cell.Dim, cell.Say("%s is off: %s", cell.Foreign(l.Keys[0]), cell.Foreign(l.Off)))
+				b.Put(cell.Dim, cell.Say("%s is off: %s", keyText(b.Ink(), l.Keys[0]), cell.Foreign(l.Off)))
 				return
 			}
 		}

@@ -78,7 +78,7 @@ func (m *Model) perform(c *command.Command, key string) tea.Cmd {
 		return m.run(command.Retry)
 	}
 	if why := c.Reason(m.situation()); why != "" {
-		m.say(view.Note, cell.Say("%s is off: %s", cell.Foreign(command.KeyName(key)), cell.Foreign(why)))
+		m.say(view.Note, cell.Say("%s is off: %s", keyText(m.ink, command.KeyName(key)), cell.Foreign(why)))
 		return nil
 	}
 	return m.run(c.ID)

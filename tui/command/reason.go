@@ -27,7 +27,7 @@ func needsSelection(s *Situation) string {
 // opens leaves enter to connecting again while the link is down.
 func opens(s *Situation) string {
 	if s.Link == LinkStale || s.Link == LinkNone {
-		return "feed is stale: ⏎ connects again"
+		return "feed is stale: enter connects again"
 	}
 	return needsSelection(s)
 }

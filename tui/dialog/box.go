@@ -212,19 +212,20 @@ func (x *Box) buttons(b *cell.Block, f *view.Frame) {
 }
 
 func (x *Box) hintText(f *view.Frame) cell.Text {
+	enter := cell.Glyph(f.Ink.Glyphs.Enter)
 	switch {
 	case x.focus == onReason:
-		return cell.Lit("⏎ done")
+		return cell.Say("%s done", enter)
 	case x.word != "" && x.typed != x.word:
-		return cell.Lit("⏎ or esc keeps things as they are")
+		return cell.Say("%s or esc keeps things as they are", enter)
 	}
 	if _, why := x.body.fire(f); !why.Empty() {
 		return why
 	}
 	if x.word != "" {
-		return cell.Say("%s⏎ on %s", x.hint, x.button)
+		return cell.Say("%s%s on %s", x.hint, enter, x.button)
 	}
-	return cell.Say("%s⏎ on %s, or y", x.hint, x.button)
+	return cell.Say("%s%s on %s, or y", x.hint, enter, x.button)
 }
 
 // send gives the command the box's version and reason.

@@ -91,7 +91,7 @@ func leftAligned(c column) bool {
 	return c == colRank || c == colState || c == colLoad
 }
 
-func (g *grid) head(b *cell.Block) {
+func (g *grid) head(b *cell.Block, f *view.Frame) {
 	b.Begin(cell.Normal)
 	b.Gap(g.widths[colMark])
 	for c := colRank; c < colTrend; c++ {
@@ -102,9 +102,10 @@ func (g *grid) head(b *cell.Block) {
 		}
 	}
 	cells := g.widths[colTrend] - 2
-	title := cell.Say("  %s s", cell.Int(3*cells))
+	span := cell.Lasting(f.Trends.Span(3 * cells))
+	title := cell.Say("  %s", span)
 	if cells > 20 {
-		title = cell.Say("  TOKENS, LAST %s s", cell.Int(3*cells))
+		title = cell.Say("  TOKENS, LAST %s", span)
 	}
 	b.Left(cell.Title, g.widths[colTrend], title)
 }

@@ -134,7 +134,7 @@ func facts(b *cell.Block, f *view.Frame, d *doc, it item) {
 	}
 	field, t, ok := it.value()
 	if !ok {
-		wrap(cell.Dim, cell.Lit("⏎ lists every rank, to stage its weight."))
+		wrap(cell.Dim, cell.Say("%s lists every rank, to stage its weight.", cell.Glyph(f.Ink.Glyphs.Enter)))
 		return
 	}
 	name := cell.Foreign(field.Label)
