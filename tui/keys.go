@@ -5,6 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/view"
@@ -132,6 +133,11 @@ func (m *Model) run(id command.ID) tea.Cmd {
 		return m.changeSpeed(id)
 	case command.Copy:
 		return m.copySelected()
+	case command.Apply:
+		if m.toast.shown && m.toast.again != nil && m.toast.again.Verb != model.VerbSet {
+			return m.askAgain(*m.toast.again)
+		}
+		return m.runInView(id)
 	default:
 		return m.runInView(id)
 	}

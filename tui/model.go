@@ -236,6 +236,7 @@ func (m *Model) current() view.View {
 // situation is what decides which commands are on.
 func (m *Model) situation() *command.Situation {
 	s := &command.Situation{Link: m.link, ReadOnly: m.live.Link.Role == "viewer", Staged: len(m.staged)}
+	s.Refused, s.Compact = m.toast.shown && m.toast.again != nil, m.screen.Form != layout.Full
 	if v := m.current(); v != nil {
 		s.View = v.ID()
 	}

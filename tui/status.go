@@ -3,6 +3,7 @@ package tui
 import (
 	"time"
 
+	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/view"
@@ -13,6 +14,9 @@ type toast struct {
 	view.Toast
 	until time.Time
 	shown bool
+	// again is a command that was refused because the version had moved on, and
+	// that A offers once more.
+	again *model.Command
 }
 
 // errorHolds is how long an error stands even against the answer to a key.

@@ -91,6 +91,9 @@ func appliesStaged(s *Situation) string {
 	if why := acts(s); why != "" {
 		return why
 	}
+	if s.Refused {
+		return ""
+	}
 	return needsStaged(s)
 }
 

@@ -141,6 +141,7 @@ func (v *View) Situate(f *view.Frame, s *command.Situation) {
 // Do carries out a command.
 func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	v.update(f)
+	v.list.Touch()
 	switch c {
 	case command.Open:
 		v.detail = !v.detail

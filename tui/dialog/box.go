@@ -61,6 +61,12 @@ type Box struct {
 	noReason      bool
 }
 
+// WithReason puts in the reason that was typed the last time, and returns x.
+func (x *Box) WithReason(reason string) *Box {
+	x.reason = reason
+	return x
+}
+
 // Title stands in the upper border.
 func (x *Box) Title() cell.Text { return x.title }
 

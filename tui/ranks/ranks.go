@@ -129,6 +129,7 @@ func (v *View) Situate(f *view.Frame, s *command.Situation) {
 // Do carries out a command.
 func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	v.update(f)
+	v.list.Touch()
 	r, ok := v.list.Selected()
 	switch c {
 	case command.Columns:
