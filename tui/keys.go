@@ -133,6 +133,8 @@ func (m *Model) run(id command.ID) tea.Cmd {
 		return m.changeSpeed(id)
 	case command.Copy:
 		return m.copySelected()
+	case command.Export:
+		m.show(&exportAs{})
 	case command.Apply:
 		if m.toast.shown && m.toast.again != nil && m.toast.again.Verb != model.VerbSet {
 			return m.askAgain(*m.toast.again)

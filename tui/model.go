@@ -102,6 +102,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.onReply(msg)
 	case themeMsg:
 		m.onTheme(msg)
+	case exportedMsg:
+		m.onExported(msg)
 	case tea.FocusMsg:
 		m.blurred = false
 	case tea.BlurMsg:

@@ -73,6 +73,7 @@ type Situation struct {
 	// Draining says that the selected rank drains.
 	Draining bool
 	Staged   int  // values staged and not applied
+	Filtered bool // a filter is in force in the list
 	Refused  bool // the last command met a conflict and can be asked again on top
 	Compact  bool // the screen has room for few hints
 	// KnobOff says why the selected knob is not used by the present policy,

@@ -71,8 +71,13 @@ func (t *Table) compactHints(s *Situation) []Hint {
 		id        ID
 		key, word string
 	}{
-		{PrevView, "[ ]", "view"}, {Retry, "⏎", "retry"}, {Filter, "/", "filter"}, {StepLess, "- +", "step"},
-		{Palette, ":", "cmd"}, {Help, "?", "keys"}, {Quit, "q", ""},
+		{PrevView, "[ ]", "view"},
+		{Retry, "⏎", "retry"},
+		{Filter, "/", "filter"},
+		{StepLess, "- +", "step"},
+		{Palette, ":", "cmd"},
+		{Help, "?", "keys"},
+		{Quit, "q", ""},
 	} {
 		if t.Get(c.id).Applies(s.View) && t.Get(c.id).Reason(s) == "" {
 			out = append(out, Hint{Key: c.key, Word: c.word, Weight: 10 * i, at: i})

@@ -123,6 +123,13 @@ func needsSimulation(s *Situation) string {
 	return ""
 }
 
+func needsFilter(s *Situation) string {
+	if !s.Filtered {
+		return "no filter: / sets one"
+	}
+	return ""
+}
+
 func needsFrozen(s *Situation) string {
 	if s.Link != LinkFrozen {
 		return "only while frozen: z freezes"

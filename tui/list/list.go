@@ -304,6 +304,12 @@ func (l *List[K, T]) Do(c command.ID, page int) bool {
 		l.startTyping()
 	case command.Mark, command.MarkRange, command.MarkAll:
 		l.mark(c)
+	case command.NextMatch, command.PrevMatch:
+		step := 1
+		if c == command.PrevMatch {
+			step = -1
+		}
+		l.Seek(step, func(T) bool { return true })
 	default:
 		return false
 	}
@@ -319,6 +325,22 @@ func (l *List[K, T]) move(n int) {
 	}
 	l.line = min(max(l.line+n, 0), len(l.rows)-1)
 	l.cursor, l.hasCursor = l.cfg.Key(l.rows[l.line]), true
+}
+
+// Seek moves the cursor on, or back when step is -1, to the next row that want
+// takes, round about, and reports whether there is one; the row it is on comes
+// last.
+func (l *List[K, T]) Seek(step int, want func(T) bool) (it T, ok bool) {
+	n := len(l.rows)
+	for i := 1; i <= n; i++ {
+		at := ((l.line+i*step)%n + n) % n
+		if want(l.rows[at]) {
+			l.touched = true
+			l.move(at - l.line)
+			return l.rows[at], true
+		}
+	}
+	return it, false
 }
 
 // Back closes one level (text being typed, then the filter, then the marks)
