@@ -58,3 +58,16 @@ func TestTheKeysOfEachViewFitOn80x24(t *testing.T) {
 		}
 	}
 }
+
+func TestAFrozenScreenStandsStill(t *testing.T) {
+	c := screen(t, fixture.Normal(), 120, 40)
+	c.live(5)
+	c.press("z")
+	before := strings.Split(c.View(), "\n")
+	c.live(7)
+	for i, line := range strings.Split(c.View(), "\n") {
+		if i != 0 && i != 38 && line != before[i] { // the header and the status tell how long ago
+			t.Errorf("line %d was\n%s\nis\n%s", i, before[i], line)
+		}
+	}
+}

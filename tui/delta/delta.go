@@ -199,7 +199,9 @@ func glyphs(list []glyph, line string) (out []glyph, end int, ok bool) {
 		r, size, width := rune(c), 1, 1
 		if c >= 0x80 {
 			r, size = utf8.DecodeRuneInString(line[i:])
-			width = ansi.StringWidth(line[i : i+size])
+			if r < 0x2500 || r > 0x25ff { // lines, blocks and shapes take one cell
+				width = ansi.StringWidth(line[i : i+size])
+			}
 			if width == 0 || (r == utf8.RuneError && size == 1) {
 				return list, 0, false
 			}

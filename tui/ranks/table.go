@@ -200,7 +200,7 @@ func (g *grid) trend(b *cell.Block, f *view.Frame, x *facts, r *model.Rank) {
 // appended to buf. Cells keep their samples while time goes on: the newest is
 // the one that fills up.
 func every(buf []float64, f *view.Frame, t model.Target, n, per int) []float64 {
-	rest := f.Trends.Samples() % per
+	rest := f.Trends.Shown() % per
 	if rest == 0 {
 		rest = per
 	}

@@ -150,6 +150,10 @@ func (b *Book) SetBack(back int) { b.back = max(back, 0) }
 // Samples returns how many samples were taken so far.
 func (b *Book) Samples() int { return b.at }
 
+// Shown returns how many samples were taken by the moment that is shown: all of
+// them, or fewer on a frozen screen.
+func (b *Book) Shown() int { return max(0, b.at-b.back) }
+
 // Total returns the last n samples of a figure, oldest first, fewer when fewer
 // are kept. The slice is valid until the next Sample.
 func (b *Book) Total(t Total, n int) []float64 { return b.totals[t].Last(n, b.back) }
