@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"time"
 
 	"adpdeck/router"
@@ -67,6 +68,9 @@ func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pac
 	set, err := c.settings(sim.DefaultSettings())
 	if err != nil {
 		return nil, err
+	}
+	if m := set.AttentionDpConfig.KVCacheRoutingFairShareMultiplier; !record && m <= 0 && set.AttentionDpConfig.Policy() == model.PolicyKVAware {
+		return nil, fmt.Errorf("kv_cache_routing_fair_share_multiplier %v: kv_aware would never place a request, where TensorRT-LLM drops them all; want more than 0", m)
 	}
 	rc := router.Config{Clock: s, Workers: cfg.Specs(), Settings: set, Record: record}
 	if record {
