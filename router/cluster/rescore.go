@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"math"
+
+	"adpdeck/router/model"
+)
+
+// Rescore scores the candidates of a recorded selection as mode (kv or
+// lockstep) and cfg would have, the recorded loads given, and writes the terms
+// to terms, by candidate. It returns the index of the cheapest, -1 when there
+// was none, and whether others cost the same. Only candidates in the record
+// take part; a choice that was not made by cost is scored all the same.
+func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []model.ScoreTerms) (best int, tied bool) {
+	p := newPrompt(mode, cfg, sel.PromptTokens, max(1, sel.BlockTokens))
+	p.minActive = sel.MinActiveTokens
+	best = -1
+	lowest := math.Inf(1)
+	for i := range sel.Candidates {
+		k := &sel.Candidates[i]
+		if k.Excluded != "" || i >= len(terms) {
+			continue
+		}
+		f := facts{
+			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, tiers: true, known: true,
+			active: k.ActiveTokens, requests: k.Requests, decode: k.DecodeBlocks,
+			pending: k.Pending, high: k.HighestPending, taint: k.Taint,
+		}
+		cost := p.score(&f, &terms[i])
+		switch {
+		case cost < lowest:
+			best, lowest, tied = i, cost, false
+		case cost == lowest:
+			tied = true
+			if k.Target == sel.Chosen {
+				best = i
+			}
+		}
+	}
+	return best, tied
+}
