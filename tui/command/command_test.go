@@ -45,7 +45,7 @@ func TestEveryCommandIsComplete(t *testing.T) {
 // The help overlay has two columns: 21 cells of words left, 24 right.
 func TestHelpLinesFitTheOverlay(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		for _, l := range table.Lines(&Situation{View: v}, "") {
 			room := 24
 			if l.Group == GroupLook {
@@ -60,7 +60,7 @@ func TestHelpLinesFitTheOverlay(t *testing.T) {
 
 func TestNoKeyIsTakenTwiceInAView(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		owner := map[string]ID{}
 		for i := range table.Commands {
 			c := &table.Commands[i]

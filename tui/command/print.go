@@ -77,6 +77,9 @@ func (t *Table) Lines(s *Situation, search string) []Line {
 	search = strings.ToLower(search)
 	led := map[ID]bool{}
 	for i := range t.Commands {
+		if !t.Commands[i].Applies(s.View) {
+			continue
+		}
 		for _, id := range t.Commands[i].Leads {
 			led[id] = true
 		}

@@ -29,6 +29,7 @@ const (
 	Copy      ID = "copy"
 	Columns   ID = "columns"
 	Side      ID = "side"
+	NextOdd   ID = "next-odd"
 	Theme     ID = "theme"
 	Help      ID = "help"
 )
@@ -68,10 +69,12 @@ const (
 // ViewID is the command that shows the n-th view, counted from 1.
 func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 
-func lists() []View   { return []View{Ranks, Convs} }
-func onRanks() []View { return []View{Ranks} }
-func onConvs() []View { return []View{Convs} }
-func onKnobs() []View { return []View{Tuning} }
+func lists() []View       { return []View{Ranks, Convs, Decisions, Index} }
+func sorted() []View      { return []View{Ranks, Convs, Index} }
+func onRanks() []View     { return []View{Ranks} }
+func onConvs() []View     { return []View{Convs} }
+func onDecisions() []View { return []View{Decisions} }
+func onKnobs() []View     { return []View{Tuning} }
 
 func looking() []Command {
 	return []Command{
@@ -82,10 +85,10 @@ func looking() []Command {
 		{ID: PageDown, Keys: []string{"ctrl+d", "pgdown"}, Help: "half a page down", Leads: []ID{PageUp}, Line: "half a page"},
 		{ID: PageUp, Keys: []string{"ctrl+u", "pgup"}, Help: "half a page up"},
 		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Line: "filter", Views: lists()},
-		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: lists()},
-		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: lists()},
-		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: lists()},
-		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: lists()},
+		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
+		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
+		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
+		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: sorted()},
 		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
 		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
 		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 70, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
@@ -97,8 +100,9 @@ func looking() []Command {
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
 		{ID: LeapBack, Keys: []string{"<"}, Help: "ten seconds back", Hint: "10 s", HintKey: "< >", Weight: 84, Off: needsFrozen},
 		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
+		{ID: NextOdd, Keys: []string{"e"}, Help: "the next decision that went wrong", Hint: "next odd", Weight: 86, Line: "next odd decision", Views: onDecisions(), Off: needsSelection},
 		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Line: "copy names", Views: lists(), Off: needsSelection},
-		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: lists()},
+		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: []View{Ranks, Convs}},
 		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
 		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Help}, Line: "next theme, this"},
 		{ID: Help, Keys: []string{"?"}, Help: "the keys of this view", Hint: "keys", Weight: 60, HintAt: 3},
@@ -132,9 +136,11 @@ func acting() []Command {
 
 func moving() []Command {
 	return []Command{
-		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), PrevView, NextView}, Line: "views"},
+		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), ViewID(4), ViewID(5), PrevView, NextView}, Line: "views"},
 		{ID: ViewID(2), Keys: []string{"2"}, Group: GroupMove, Help: "the conversations"},
-		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the settings, staged and applied"},
+		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the decisions: why this rank?"},
+		{ID: ViewID(4), Keys: []string{"4"}, Group: GroupMove, Help: "the prefix index: what caches hold"},
+		{ID: ViewID(5), Keys: []string{"5"}, Group: GroupMove, Help: "the settings, staged and applied"},
 		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
 		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
 		{ID: Palette, Keys: []string{":"}, Group: GroupMove, Help: "any command by name", Hint: "command", Weight: 80, HintAt: 1, Line: "any command by name"},

@@ -37,7 +37,7 @@ func (p *side) explain() (reason, next cell.Text) {
 		return cell.Say("why so full: %s pins, %s the median.", cell.Full(pins), cell.Ratio(float64(pins)/float64(x.medianPins))),
 			cell.Lit("try: ⏎, mark idle ones, M migrate")
 	case x.hot(r) && s.Settings.AttentionDpConfig.Policy() == model.PolicyKVAware:
-		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Tuning, a larger β, or W a lower weight")
+		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 5 Tuning, a larger β, or W a lower weight")
 	case x.hot(r):
 		return cell.Lit("why so full: it holds the longest prompts."), cell.Lit("try: W a lower weight")
 	case x.mean > 0 && float64(r.Tokens) < 0.5*x.mean:
