@@ -25,6 +25,7 @@ type Glyphs struct {
 	Up, Down                   string // ▲ ▼
 	Good, Bad, Alert           string // ✓ ✕ !
 	Caret                      string // ▏ where text is typed
+	Enter                      string // ⏎ the key; "enter" in ASCII
 	Ellipsis                   string // … where text was cut; "..." in ASCII
 	Unknown                    string // — a figure that is not known
 }
@@ -38,7 +39,7 @@ func Unicode() Glyphs {
 		Spark: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 		HLine: "─", VLine: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯",
 		Now: "●", StagedDot: "◆", Live: "●", Slow: "◐", Stale: "✕", Frozen: "‖", Replay: "▷", ReadOnly: "○",
-		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Ellipsis: "…", Unknown: "—",
+		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Enter: "⏎", Ellipsis: "…", Unknown: "—",
 	}
 }
 
@@ -51,7 +52,7 @@ func ASCII() Glyphs {
 		Spark: [8]string{".", ".", ":", "-", "=", "+", "*", "#"},
 		HLine: "-", VLine: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+",
 		Now: "o", StagedDot: "*", Live: "o", Slow: "o", Stale: "x", Frozen: "=", Replay: ">", ReadOnly: "o",
-		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Ellipsis: "...", Unknown: "-",
+		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Enter: "enter", Ellipsis: "...", Unknown: "-",
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"adpdeck/tui/cell"
+	"adpdeck/tui/delta"
 	"adpdeck/tui/view"
 )
 
@@ -33,14 +34,19 @@ var ErrNoTerminal = errors.New("the console needs a terminal: its output is a fi
 // never lands in the middle of a frame.
 type lockedFile struct {
 	*os.File
-	mu sync.Mutex // guards writes
+	mu    sync.Mutex // guards what follows and writes
+	delta delta.Writer
 }
 
 // Write writes b whole before anything else is written.
 func (f *lockedFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.File.Write(b)
+	if _, err := f.File.Write(f.delta.Next(b)); err != nil {
+		f.delta.Forget()
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // WriteString goes the same way as Write.

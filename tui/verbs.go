@@ -41,7 +41,7 @@ func verbs() []verb {
 		{"policy", "policy NAME", "stage a policy", func(*Model, int) []string {
 			return []string{string(model.PolicyDefault), string(model.PolicyKVAware), string(model.PolicyConversation)}
 		}, stageField(model.FieldPolicy)},
-		{"placement", "placement NAME", "stage the placement of new conversations", func(*Model, int) []string {
+		{"placement", "placement NAME", "stage where new ones go", func(*Model, int) []string {
 			return []string{model.PlaceRoundRobin, model.PlaceLeastQueued, model.PlaceLeastTokens}
 		}, stageField("kv_cache_routing_new_conv_placement")},
 		{"set", "set FIELD VALUE", "stage a value", func(_ *Model, n int) []string {

@@ -29,6 +29,7 @@ var rooms = map[string]struct {
 	"tui":             {own: []string{"tui", "feed", "router/model", "themes"}, outside: []string{"github.com/charmbracelet", "github.com/aymanbagabas/go-osc52"}},
 	"tui/cell":        {own: []string{"themes"}, outside: []string{"github.com/charmbracelet/x/ansi"}},
 	"tui/layout":      {},
+	"tui/ptytest":     {outside: []string{"github.com/creack/pty"}},
 	"tui/command":     {own: []string{"router/model"}},
 	"cmd/adpdeck":     {own: []string{"router", "feed", "themes", "tui", "cmd/adpdeck"}, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar", "github.com/charmbracelet"}},
 	"cmd/shots":       {own: []string{"tui", "themes", "feed", "router"}, outside: []string{"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/ansi", "github.com/charmbracelet/ultraviolet"}},

@@ -77,7 +77,10 @@ type Situation struct {
 	Marked           int
 	// Draining says that the selected rank drains.
 	Draining bool
-	Staged   int // values staged and not applied
+	Staged   int  // values staged and not applied
+	Filtered bool // a filter is in force in the list
+	Refused  bool // the last command met a conflict and can be asked again on top
+	Compact  bool // the screen has room for few hints
 	// KnobOff says why the selected knob is not used by the present policy,
 	// "policy kv_aware does not use it"; empty when it is used.
 	KnobOff   string

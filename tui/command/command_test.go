@@ -141,6 +141,22 @@ func TestHelpFindsByKeyNameAndWords(t *testing.T) {
 	}
 }
 
+func TestCompactHintsSayHowToLearnMore(t *testing.T) {
+	table := New()
+	for _, v := range Views() {
+		s := Situation{View: v, Link: LinkLive, Selected: true, Compact: true}
+		keys := ""
+		for _, h := range table.Hints(&s) {
+			keys += h.Key + " " + h.Word + "  "
+		}
+		for _, want := range []string{"[ ] view", ": cmd", "? keys", "q"} {
+			if !strings.Contains(keys, want) {
+				t.Errorf("%s: no %q in %q", v, want, keys)
+			}
+		}
+	}
+}
+
 var updateDocs = flag.Bool("update", false, "write docs/keys.md")
 
 func TestKeysPageIsCurrent(t *testing.T) {

@@ -27,9 +27,13 @@ const (
 	LeapBack  ID = "leap-back"
 	LeapOn    ID = "leap-on"
 	Copy      ID = "copy"
+	Export    ID = "export"
+	NextMatch ID = "next-match"
+	PrevMatch ID = "previous-match"
+	Odd       ID = "odd"
+	NextPane  ID = "next-pane"
 	Columns   ID = "columns"
 	Side      ID = "side"
-	NextOdd   ID = "next-odd"
 	Theme     ID = "theme"
 	Help      ID = "help"
 )
@@ -73,18 +77,20 @@ func lists() []View       { return []View{Ranks, Convs, Decisions, Index} }
 func sorted() []View      { return []View{Ranks, Convs, Index} }
 func onRanks() []View     { return []View{Ranks} }
 func onConvs() []View     { return []View{Convs} }
-func onDecisions() []View { return []View{Decisions} }
 func onKnobs() []View     { return []View{Tuning} }
 
 func looking() []Command {
 	return []Command{
-		{ID: Down, Keys: []string{"j", "down"}, Help: "move down", Leads: []ID{Up}, Line: "move"},
+		{ID: Down, Keys: []string{"j", "down"}, Help: "move down", Leads: []ID{Up, First, Last}, Line: "move, first, last"},
 		{ID: Up, Keys: []string{"k", "up"}, Help: "move up"},
-		{ID: First, Keys: []string{"g", "home"}, Help: "go to the first", Leads: []ID{Last}, Line: "first, last"},
+		{ID: First, Keys: []string{"g", "home"}, Help: "go to the first"},
 		{ID: Last, Keys: []string{"G", "end"}, Help: "go to the last"},
 		{ID: PageDown, Keys: []string{"ctrl+d", "pgdown"}, Help: "half a page down", Leads: []ID{PageUp}, Line: "half a page"},
 		{ID: PageUp, Keys: []string{"ctrl+u", "pgup"}, Help: "half a page up"},
-		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Line: "filter", Views: lists()},
+		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Leads: []ID{NextMatch, PrevMatch}, Line: "filter, next, back", Views: lists()},
+		{ID: NextMatch, Keys: []string{"n"}, Help: "next match of the filter", Hint: "next", HintKey: "n/N", Weight: 72, Views: lists(), Off: needsFilter},
+		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
+		{ID: Odd, Keys: []string{"e"}, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
 		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
 		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
 		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
@@ -95,13 +101,13 @@ func looking() []Command {
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
 		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
 		{ID: Follow, Keys: []string{"f"}, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
-		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Line: "freeze, live again"},
-		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Leads: []ID{StepOn, LeapBack, LeapOn}, Line: "step 1 s, 10 s", Off: needsFrozen},
+		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn}, Line: "freeze, step 1, 10 s"},
+		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Off: needsFrozen},
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
 		{ID: LeapBack, Keys: []string{"<"}, Help: "ten seconds back", Hint: "10 s", HintKey: "< >", Weight: 84, Off: needsFrozen},
 		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
-		{ID: NextOdd, Keys: []string{"e"}, Help: "the next decision that went wrong", Hint: "next odd", Weight: 86, Line: "next odd decision", Views: onDecisions(), Off: needsSelection},
-		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Line: "copy names", Views: lists(), Off: needsSelection},
+		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Leads: []ID{Export}, Line: "copy, export rows…", Views: lists(), Off: needsSelection},
+		{ID: Export, Keys: []string{"x"}, Help: "export the rows to a file: CSV or JSON…", Hint: "export", Weight: 19, Views: lists(), Off: needsState},
 		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: []View{Ranks, Convs}},
 		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
 		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Help}, Line: "next theme, this"},
@@ -143,6 +149,7 @@ func moving() []Command {
 		{ID: ViewID(5), Keys: []string{"5"}, Group: GroupMove, Help: "the settings, staged and applied"},
 		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
 		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
+		{ID: NextPane, Keys: []string{"tab"}, Group: GroupMove, Help: "the other pane: knobs or history", Line: "knobs or history", Views: onKnobs()},
 		{ID: Palette, Keys: []string{":"}, Group: GroupMove, Help: "any command by name", Hint: "command", Weight: 80, HintAt: 1, Line: "any command by name"},
 		{ID: Retry, Keys: []string{"ctrl+r"}, Group: GroupMove, Help: "connect again at once", Hint: "retry", Weight: 99, HintKey: "⏎", Line: "connect again now", Off: needsLoss},
 		{ID: Redraw, Keys: []string{"ctrl+l"}, Group: GroupMove, Help: "draw the screen afresh", Leads: []ID{Suspend}, Line: "redraw, suspend"},

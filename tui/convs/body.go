@@ -182,6 +182,7 @@ func (v *View) bar(b *cell.Block, f *view.Frame, h int) {
 		{cell.Lit("E"), cell.Lit(" evict…   ")},
 		{cell.Lit("P"), cell.Lit(" pin…   ")},
 		{cell.Lit("y"), cell.Lit(" copy ids   ")},
+		{cell.Lit("x"), cell.Lit(" export   ")},
 		{cell.Lit("*"), cell.Say(" all %s   ", cell.Full(len(v.list.Rows())))},
 		{cell.Lit("esc"), cell.Lit(" clear")},
 	} {

@@ -119,6 +119,7 @@ func (v *View) update(f *view.Frame) {
 func (v *View) Situate(f *view.Frame, s *command.Situation) {
 	v.update(f)
 	_, s.Selected = v.list.Selected()
+	s.Filtered = v.list.Filtered()
 }
 
 // Do carries out a command.
@@ -129,13 +130,16 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 		return v.open(), true
 	case command.Side:
 		v.noWhy = !v.noWhy
-	case command.NextOdd:
+	case command.Odd:
 		return v.nextOdd(f), true
 	case command.Follow:
 		if v.follow = !v.follow; v.follow {
 			v.list.Do(command.First, v.page)
 		}
 	case command.Down, command.Up, command.First, command.Last, command.PageDown, command.PageUp:
+		v.follow = false
+		return nil, v.list.Do(c, v.page)
+	case command.NextMatch, command.PrevMatch:
 		v.follow = false
 		return nil, v.list.Do(c, v.page)
 	case command.Filter:
@@ -159,17 +163,40 @@ func (v *View) open() view.Intent {
 	return view.Goto{View: command.Convs, Filter: "conversation:" + table.Quote(d.Conv.ID)}
 }
 
-// nextOdd moves to the next older decision that did not go as it should.
+// nextOdd moves to the next older decision that did not go as it should, round
+// about.
 func (v *View) nextOdd(f *view.Frame) view.Intent {
-	rows := v.list.Rows()
-	for i := v.list.Line() + 1; i < len(rows); i++ {
-		if why := odd(f, rows[i]); why != "" {
-			v.follow = false
-			v.list.Select(rows[i].ID)
-			return nil
-		}
+	d, ok := v.list.Seek(1, func(d *model.Decision) bool { return odd(f, d) != "" })
+	if !ok {
+		return view.Toast{Level: view.Note, Text: cell.Lit("nothing odd: all ran where they were sent and found what was predicted")}
 	}
-	return view.Toast{Level: view.Note, Text: cell.Lit("no older decision is odd; g goes to the newest")}
+	v.follow = false
+	return view.Toast{Level: view.Note, Text: cell.Say("decision %s: %s", cell.Full(d.ID), cell.Foreign(odd(f, d)))}
+}
+
+// Export is every decision that passes the filter, in the order shown.
+func (v *View) Export(f *view.Frame) view.Table {
+	v.update(f)
+	t := view.Table{Name: "decisions", Columns: []string{
+		"decision", "at", "conversation", "tenant", "model", "mode", "policy", "version", "phase", "target", "why", "conflict", "lost_to",
+		"prompt_tokens", "predicted_tokens", "score", "margin", "runner_up", "took_ns", "ran", "cached_tokens", "ttft_ms", "outcome",
+	}}
+	for _, d := range v.list.Rows() {
+		want, _ := predicted(d)
+		row := []any{
+			d.ID, d.At, d.Conv.ID, d.Conv.Tenant, d.Conv.Model, string(d.Mode), string(d.Policy), d.Version, string(d.Placement.Phase),
+			d.Target.String(), whyOf(d), d.Conflict, d.LostTo, d.Placement.PromptTokens, want, scoreOf(d), marginOf(d), nil, d.TookNs,
+			nil, nil, nil, nil,
+		}
+		if t := runnerUp(d); t.Rank != model.NoRank {
+			row[17] = t.String()
+		}
+		if s, ok := f.Settled[d.ID]; ok {
+			row[19], row[20], row[21], row[22] = s.Ran.String(), s.CachedTokens, float64(s.TTFTMs), string(s.Outcome)
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // Typing reports that the filter is being typed.

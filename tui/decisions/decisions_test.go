@@ -46,7 +46,7 @@ func TestFrames(t *testing.T) {
 		"empty":        {fixture.Empty(), func(v *View, f *view.Frame) { f.Decisions, f.Rev = nil, 2 }},
 		"none":         {fixture.Normal(), func(v *View, f *view.Frame) { v.SetFilter("nothing-like-it") }},
 		"filtered":     {fixture.Normal(), func(v *View, f *view.Frame) { v.SetFilter("tenant-a match>1000") }},
-		"elsewhere":    {fixture.Normal(), func(v *View, f *view.Frame) { astray(f); v.Do(f, command.NextOdd) }},
+		"elsewhere":    {fixture.Normal(), func(v *View, f *view.Frame) { astray(f); v.Do(f, command.Odd) }},
 		"balanced":     {policy(model.PolicyDefault), down(0)},
 		"tie":          {policy(model.PolicyDefault), down(1)},
 		"waits":        {policy(model.PolicyDefault), down(3)},
@@ -174,7 +174,7 @@ func TestCommands(t *testing.T) {
 	}{
 		"conversation": {0, command.Open, "convs conversation:conv-8f2c91e0-41aa"},
 		"keyless":      {3, command.Open, "toast"},
-		"nothing odd":  {0, command.NextOdd, "toast"},
+		"nothing odd":  {0, command.Odd, "toast"},
 		"moves":        {0, command.Down, "nothing"},
 		"tail alone":   {0, command.Side, "nothing"},
 		"not a list's": {0, command.Mark, "unknown"},
@@ -207,7 +207,7 @@ func TestNextOddStopsWhereItShould(t *testing.T) {
 	f := fixture.Frame(fixture.Conversation(), 80, 24)
 	v := New()
 	v.Draw(f, 80, 20)
-	v.Do(f, command.NextOdd)
+	v.Do(f, command.Odd)
 	if d, _ := v.list.Selected(); d.Placement.Phase != model.PhaseOverflow {
 		t.Errorf("stopped at %s", d.Why)
 	}

@@ -148,7 +148,7 @@ func keys(b *cell.Block) {
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	for _, k := range [...]struct{ key, word cell.Text }{
-		{cell.Lit("⏎"), cell.Lit(" conversation   ")},
+		{cell.Glyph(b.Ink().Glyphs.Enter), cell.Lit(" conversation   ")},
 		{cell.Lit("y"), cell.Lit(" copy as JSON   ")},
 		{cell.Lit("e"), cell.Lit(" next odd one   ")},
 		{cell.Lit("f"), cell.Lit(" follow the newest   ")},

@@ -69,7 +69,7 @@ func (c *Choice) Draw(f *view.Frame, w, h int) []string {
 	}
 	b.Begin(cell.Normal)
 	b.Gap(pad)
-	b.Put(cell.Dim, cell.Lit("j/k choose   ⏎ stages it, A applies   esc keeps"))
+	b.Put(cell.Dim, cell.Say("j/k choose   %s stages it, A applies   esc keeps", cell.Glyph(f.Ink.Glyphs.Enter)))
 	return b.Lines(h)
 }
 

@@ -127,7 +127,7 @@ func Refused(s *model.Settings, fv model.FieldValue) string {
 }
 
 // Line paints the editor into the status row.
-func (v *Value) Line() []cell.Run {
+func (v *Value) Line(ink cell.Ink) []cell.Run {
 	name := cell.Foreign(v.Field.Label)
 	if v.Target != nil {
 		name = cell.Say("%s %s", cell.Foreign(v.Target.String()), name)
@@ -141,7 +141,7 @@ func (v *Value) Line() []cell.Run {
 	if v.why != "" {
 		return append(runs, cell.Run{Role: cell.Warn, Text: cell.Say(" %s", cell.Foreign(v.why))})
 	}
-	return append(runs, cell.Run{Role: cell.Dim, Text: cell.Say(" ⏎ stage · esc · %s", cell.Foreign(v.Field.Allowed()))})
+	return append(runs, cell.Run{Role: cell.Dim, Text: cell.Say(" %s stage · esc · %s", cell.Glyph(ink.Glyphs.Enter), cell.Foreign(v.Field.Allowed()))})
 }
 
 // Step returns the value one small or large step from text, held inside the

@@ -124,6 +124,7 @@ func (v *View) update(f *view.Frame) {
 func (v *View) Situate(f *view.Frame, s *command.Situation) {
 	v.update(f)
 	_, s.Selected = v.list.Selected()
+	s.Filtered = v.list.Filtered()
 }
 
 // Do carries out a command.
@@ -136,12 +137,58 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 		}
 	case command.Side:
 		v.noSide = !v.noSide
+	case command.Odd:
+		return v.nextOdd(), true
 	case command.Mark, command.MarkRange, command.MarkAll:
 		return nil, false
 	default:
 		return nil, v.list.Do(c, v.page)
 	}
 	return nil, true
+}
+
+// odd says what is wrong with a rank's feed or its predictions, empty when
+// nothing is.
+func odd(e *entry) cell.Text {
+	switch {
+	case len(e.findings) > 0 || e.Feed == model.FeedGap || e.Feed == model.FeedSilent:
+		_, text := note(e)
+		return text
+	case e.Agreed.Known() && e.Agreed < 0.99:
+		return cell.Say("%s of its matches were as predicted", agreedText(e))
+	}
+	return cell.Text{}
+}
+
+// nextOdd puts the cursor on the next rank that something is wrong with.
+func (v *View) nextOdd() view.Intent {
+	e, ok := v.list.Seek(1, func(e *entry) bool { return !odd(e).Empty() })
+	if !ok {
+		return view.Toast{Level: view.Note, Text: cell.Lit("nothing odd: every feed is whole and matches are as predicted")}
+	}
+	return view.Toast{Level: view.Note, Text: cell.Say("%s: %s", cell.Fit(e.Target.String(), 24), odd(e))}
+}
+
+// Export is every rank that passes the filter, in the order shown.
+func (v *View) Export(f *view.Frame) view.Table {
+	v.update(f)
+	t := view.Table{Name: "index", Columns: []string{
+		"rank", "feed", "event_at", "seq", "gaps", "restarts", "refused", "last_error", "device_blocks", "host_blocks", "disk_blocks",
+		"waiting_blocks", "holes", "bytes", "hit", "reachable", "agreed", "lost_load", "lost_cap", "lost_pin", "lost_filter", "lost_tie",
+		"lost_temperature", "lost_mode", "finding", "next",
+	}}
+	for _, e := range v.list.Rows() {
+		row := []any{
+			e.Target.String(), string(e.Feed), e.EventAt, e.Seq, e.Gaps, e.Restarts, e.Refused, e.LastError, e.Device, e.Host, e.Disk,
+			e.Waiting, e.Holes, e.Bytes, float64(e.Hit), float64(e.Reachable), float64(e.Agreed), e.Lost.Load, e.Lost.Cap, e.Lost.Pin,
+			e.Lost.Filter, e.Lost.Tie, e.Lost.Temperature, e.Lost.Mode, nil, nil,
+		}
+		if len(e.findings) > 0 {
+			row[24], row[25] = e.findings[0].Message, e.findings[0].Next
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }
 
 // SortFields names the columns to sort by.

@@ -163,7 +163,7 @@ func (v *View) compact(f *view.Frame, d *doc, it item, w, h int) []string {
 // means.
 func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	if v.editor != nil {
-		return v.editor.Line(), nil
+		return v.editor.Line(f.Ink), nil
 	}
 	d := gather(f)
 	it := v.cursor(f, &d)
@@ -174,9 +174,9 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	case ok:
 		left = []cell.Run{{Role: cell.Dim, Text: cell.Foreign(field.Help)}}
 	case it.kind == kindRevision:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Lit("U or ⏎ takes this change back; undoing an undo is the redo")}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("U or %s takes this change back; undoing an undo is the redo", cell.Glyph(f.Ink.Glyphs.Enter))}}
 	case it.kind == kindMore:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Lit("⏎ lists every rank, to stage its weight")}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("%s lists every rank, to stage its weight", cell.Glyph(f.Ink.Glyphs.Enter))}}
 	}
 	return left, nil
 }

@@ -21,6 +21,7 @@ import (
 type View struct {
 	at       item // under the cursor
 	line     int  // where it stood, for when it is gone
+	knob     item // where tab left the knobs
 	allRanks bool // every rank's weight is listed
 	editor   *edit.Value
 	page     int
@@ -86,6 +87,8 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	switch c {
 	case command.Down, command.Up, command.First, command.Last, command.PageDown, command.PageUp:
 		v.move(f, &d, c)
+	case command.NextPane:
+		v.otherPane(f, &d, it)
 	case command.StepLess, command.StepMore, command.LeapLess, command.LeapMore:
 		return v.step(f, it, c), true
 	case command.Edit:
@@ -141,6 +144,25 @@ func (v *View) move(f *view.Frame, d *doc, c command.ID) {
 	}
 	v.line = min(max(i, 0), len(all)-1)
 	v.at = all[v.line]
+}
+
+// otherPane puts the cursor on the newest revision, or from the history back on
+// the knob where it was.
+func (v *View) otherPane(f *view.Frame, d *doc, it item) {
+	all := v.items(f, d)
+	to := v.knob
+	if it.kind != kindRevision {
+		v.knob = it
+		to = all[len(all)-1]
+		if len(f.State.Revisions) > 0 {
+			to = item{kind: kindRevision, version: f.State.Revisions[0].Version}
+		}
+	}
+	if i := index(all, to); i >= 0 {
+		v.at, v.line = to, i
+		return
+	}
+	v.at, v.line = all[0], 0
 }
 
 // step stages the value one step away.
