@@ -12,8 +12,10 @@ import (
 // to keep and not to write. Its cost is that of the conversations it carries.
 func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
+	g := r.gatherIndex(now, true)
 	r.lock(now)
 	s := r.snapshot()
+	r.putIndex(s, g)
 	r.mu.Unlock()
 	return ordered(s)
 }

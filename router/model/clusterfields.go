@@ -94,6 +94,20 @@ func CopyClusterField(dst, src *ClusterConfig, name string) bool {
 
 const unsetText = "none"
 
+// ClusterField returns the field of ClusterConfig called name.
+func ClusterField(name string) (Field, bool) {
+	r, ok := clusterRow(name)
+	return r.Field, ok
+}
+
+// PutClusterField sets one field from its text, checking its own bounds but not
+// the rules across fields, which Check has; false when text is not allowed or
+// there is no such field. Pointers are replaced, never written through.
+func PutClusterField(c *ClusterConfig, name, text string) bool {
+	r, ok := clusterRow(name)
+	return ok && r.assign(c, strings.TrimSpace(text))
+}
+
 // SetClusterFields sets several values, all or nothing: the bounds of each and
 // the rules that span fields are checked. befores are the old values as text.
 // The error is a *Refusal that names what is allowed. Pointers in c are

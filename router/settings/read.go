@@ -37,7 +37,7 @@ func parse(name string, text []byte) (*Document, error) {
 		return nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
 	}
 	d := &Document{name: name, text: bytes.Clone(text), enabled: true}
-	d.values = model.Settings{RouterMode: model.ModeRoundRobin, AttentionDpConfig: model.DefaultAttentionDpConfig()}
+	d.values = model.DefaultSettings()
 	body := bytes.TrimPrefix(d.text, []byte(byteOrderMark))
 	r := &reader{name: name, text: d.text, doc: d}
 	r.lines = append(r.lines, len(d.text)-len(body))
@@ -102,7 +102,7 @@ func (r *reader) fail(t *token.Token, format string, args ...any) error {
 
 // top reads the document's own keys.
 func (r *reader) top(root ast.Node) error {
-	allowed := append([]string{keyEnable, keyConfig}, append(ownKeys(), keyWeights)...)
+	allowed := append([]string{keyEnable, keyConfig}, append(ownKeys(), keyCluster, keyWeights)...)
 	entries, err := r.entries(root, "", "a mapping with "+strings.Join(allowed, ", "))
 	if err != nil {
 		return err
@@ -115,6 +115,10 @@ func (r *reader) top(root ast.Node) error {
 			}
 		case key == keyConfig:
 			if err := r.config(e); err != nil {
+				return err
+			}
+		case key == keyCluster:
+			if err := r.cluster(e); err != nil {
 				return err
 			}
 		case key == keyWeights:
@@ -148,6 +152,28 @@ func (r *reader) config(e entry) error {
 			return r.fail(e.at, "attention_dp_config has no field %q; allowed are %s", e.key, strings.Join(configKeys(), ", "))
 		}
 		if err := r.scalar(e, keyConfig, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cluster reads cluster_config; null stands for all defaults.
+func (r *reader) cluster(e entry) error {
+	if _, null := e.value.(*ast.NullNode); null {
+		r.noteNull(keyCluster, e)
+		return nil
+	}
+	entries, err := r.entries(e.value, keyCluster, "a mapping of the cluster tier's fields")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		f, ok := model.ClusterField(e.key)
+		if !ok {
+			return r.fail(e.at, "cluster_config has no field %q; allowed are %s", e.key, strings.Join(clusterKeys(), ", "))
+		}
+		if err := r.clusterScalar(e, &f); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,220 @@
+package prefix
+
+import "sync/atomic"
+
+// stored applies a Stored event. It returns false when the event contradicts
+// itself.
+func (ix *Index) stored(id ID, t *target, e *Event, a *Applied) bool {
+	n := len(e.Blocks)
+	if n == 0 {
+		return true
+	}
+	s := &ix.scratch
+	s.size(n)
+	for i := range e.Blocks {
+		s.names[i] = e.name(e.Blocks[i].External)
+	}
+	var parentName uint64
+	if e.HasParent {
+		parentName = e.name(e.Parent)
+	}
+	if ix.contradicts(parentName, e.HasParent, s.names) {
+		return false
+	}
+	var parent ref
+	if e.HasParent {
+		if parent = ix.heldName(id, parentName); parent == 0 {
+			for i := range e.Blocks {
+				ix.putAside(id, t, waiter{parent: parentName, name: s.names[i], local: e.Blocks[i].Local, tier: e.Tier, count: 1})
+				parentName = s.names[i]
+			}
+			a.Waiting += n
+			ix.wake(id, t, s.names, a) // behind a later block there may be a held one
+			return true
+		}
+	}
+	var prev Chain
+	if parent != 0 {
+		prev = ix.at(parent).seq
+	}
+	for i := range e.Blocks {
+		if i == 0 && parent == 0 {
+			prev = First(e.Blocks[0].Local)
+		} else {
+			prev = next(prev, e.Blocks[i].Local)
+		}
+		s.seqs[i] = prev
+	}
+	a.Stored += ix.attach(id, t, e.Tier, parent, s.seqs, s.names)
+	ix.wake(id, t, s.names, a)
+	return true
+}
+
+// attach stores a chain of blocks for a target below parent, 0 for the start
+// of a prompt, and returns how many found room. The names may be overwritten
+// by a wake, not by attach.
+func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, names []uint64) int {
+	ix.preload(seqs, names)
+	now := ix.tick.Add(1)
+	depth := uint32(0)
+	if parent != 0 {
+		depth = depthOf(ix.at(parent).hold) + 1
+	}
+	fresh := false
+	done := 0
+	for i, seq := range seqs {
+		if ix.records >= ix.opt.MaxBlocks {
+			ix.evictAny(min(len(seqs)-i, evictStep))
+			if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
+				break
+			}
+		}
+		r, twins := ix.find(seq, names[i], parent)
+		if r == 0 {
+			if depth > maxDepth {
+				break
+			}
+			if r = ix.newBlock(id, seq, names[i], parent, depth, twins); r == 0 {
+				break
+			}
+		}
+		var ok bool
+		if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
+			ix.freeIfIdle(r)
+			break
+		}
+		atomic.StoreUint32(&ix.at(r).stamp, now)
+		parent, depth = r, depth+1
+		done++
+	}
+	if fresh && done > 0 {
+		t.leaves.push(leaf{now, parent})
+	}
+	if lost := len(seqs) - done; lost > 0 {
+		ix.dropped += uint64(lost)
+	}
+	t.stats.Stored += uint64(done)
+	return done
+}
+
+// preload touches what attach will read, so that the loads overlap.
+func (ix *Index) preload(seqs []Chain, names []uint64) {
+	s := &ix.scratch
+	tbl := ix.seqs.Load()
+	var sum uint64
+	if cap(s.heads) < len(seqs) {
+		s.heads = make([]ref, len(seqs))
+	}
+	heads := s.heads[:len(seqs)]
+	for i, q := range seqs {
+		heads[i] = tbl.heads[ix.bucket(tbl, q)]
+		sum += uint64(ix.exts[ix.extBucket(names[i])])
+	}
+	for _, r := range heads {
+		sum += uint64(ix.at(r).seq)
+	}
+	s.touch = sum
+}
+
+// find returns the record of that chain hash, name and parent, and whether
+// other records share the chain hash.
+func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool) {
+	tbl := ix.seqs.Load()
+	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
+		rec := ix.at(r)
+		if rec.seq != seq {
+			continue
+		}
+		if rec.ext == name && rec.parent == parent {
+			return r, twins
+		}
+		twins = true
+	}
+	return 0, twins
+}
+
+// newBlock makes a record that nobody holds yet and links it.
+func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint32, twins bool) ref {
+	r := ix.newRecord()
+	for try := 0; r == 0 && try < 2; try++ {
+		ix.evictAny(evictStep)
+		ix.advance()
+		if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
+			return 0
+		}
+		r = ix.newRecord()
+	}
+	if r == 0 {
+		return 0
+	}
+	tbl := ix.seqs.Load()
+	rec := ix.at(r)
+	b, eb := ix.bucket(tbl, seq), ix.extBucket(name)
+	*rec = record{seq: seq, ext: name, parent: parent, extNext: ix.exts[eb], hold: uint64(depth)<<depthShift | linkedBit}
+	ix.exts[eb] = r
+	if parent != 0 {
+		p := ix.at(parent)
+		if rec.sibNext = p.child; p.child != 0 {
+			ix.at(p.child).sibPrev = r
+		}
+		p.child = r
+	}
+	if twins {
+		rec.hold |= twinBit
+		ix.eachTwin(seq, func(o ref) bool {
+			tw := ix.at(o)
+			atomic.StoreUint64(&tw.hold, tw.hold|twinBit)
+			return true
+		})
+	}
+	tbl.insert(b, r)
+	ix.records++
+	ix.growTables()
+	return r
+}
+
+// eachTwin calls f with every record of a chain hash until it returns false.
+func (ix *Index) eachTwin(seq Chain, f func(ref) bool) {
+	tbl := ix.seqs.Load()
+	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
+		if ix.at(r).seq == seq && !f(r) {
+			return
+		}
+	}
+}
+
+// hold makes the target hold the record in a tier. Fresh says that it did not
+// before; ok is false when a bound forbids it. ParentHeld says that the target
+// holds the parent in the same tier.
+func (ix *Index) hold(id ID, t *target, tier Tier, r ref, parentHeld bool) (fresh, ok bool) {
+	rec := ix.at(r)
+	if ix.holdsIn(rec.hold, id, tier) {
+		ix.extra[extraKey(r, id, tier)]++
+		t.stats.Duplicates++
+		return false, true
+	}
+	if tier != Device && !hasBit(ix.lower, id) {
+		ix.beginLower(id, t)
+	}
+	quiet := tier == Device && parentHeld && t.noHoles()
+	var gained [Tiers]bool
+	if !quiet {
+		gained = ix.gains(id, rec, tier)
+		if !parentHeld {
+			ix.holeAbove(id, t, rec, gained)
+		}
+	}
+	if !ix.addHold(rec, id, tier) {
+		if !quiet {
+			ix.mendParent(id, t, rec)
+		}
+		return false, false
+	}
+	if !quiet {
+		ix.fill(id, t, rec.seq, gained)
+	}
+	t.stats.Blocks[tier]++
+	return true, true
+}
+
+func extraKey(r ref, id ID, tier Tier) uint64 { return uint64(r)<<14 | uint64(id)<<2 | uint64(tier) }
