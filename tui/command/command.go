@@ -102,6 +102,8 @@ type Command struct {
 	// stay when width is short, the greatest first.
 	Hint   string
 	Weight int
+	// Words are its words in the hints row of single views, in place of Hint.
+	Words map[View]string
 	// HintKey is printed in hints instead of the first key; HintAt moves a hint
 	// behind those of lower numbers.
 	HintKey string

@@ -73,11 +73,11 @@ const (
 // ViewID is the command that shows the n-th view, counted from 1.
 func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 
-func lists() []View       { return []View{Ranks, Convs, Decisions, Index} }
-func sorted() []View      { return []View{Ranks, Convs, Index} }
-func onRanks() []View     { return []View{Ranks} }
-func onConvs() []View     { return []View{Convs} }
-func onKnobs() []View     { return []View{Tuning} }
+func lists() []View   { return []View{Ranks, Convs, Decisions, Index} }
+func sorted() []View  { return []View{Ranks, Convs, Index} }
+func onRanks() []View { return []View{Ranks} }
+func onConvs() []View { return []View{Convs} }
+func onKnobs() []View { return []View{Tuning} }
 
 func looking() []Command {
 	return []Command{
@@ -90,17 +90,17 @@ func looking() []Command {
 		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Leads: []ID{NextMatch, PrevMatch}, Line: "filter, next, back", Views: lists()},
 		{ID: NextMatch, Keys: []string{"n"}, Help: "next match of the filter", Hint: "next", HintKey: "n/N", Weight: 72, Views: lists(), Off: needsFilter},
 		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
-		{ID: Odd, Keys: []string{"e"}, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
+		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd"}, Weight: 77, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
 		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
 		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
 		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
 		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: sorted()},
-		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
+		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Words: map[View]string{Decisions: "conversation", Index: "decisions"}, Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
 		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
 		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 70, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
 		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
-		{ID: Follow, Keys: []string{"f"}, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
+		{ID: Follow, Keys: []string{"f"}, Words: map[View]string{Decisions: "follow"}, Weight: 79, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
 		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn}, Line: "freeze, step 1, 10 s"},
 		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Off: needsFrozen},
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},

@@ -79,7 +79,7 @@ func runnerUp(d *model.Decision) model.Target {
 
 // whyOf is the reason in a few words: the tier's that chose the rank.
 func whyOf(d *model.Decision) string {
-	if d.Placement.Phase == model.PhaseSteered && d.WorkerWhy != "" {
+	if d.Why == "" {
 		return d.WorkerWhy
 	}
 	return d.Why
@@ -91,10 +91,9 @@ func shortWhy(d *model.Decision) string {
 	switch d.Placement.Phase {
 	case model.PhaseOperator:
 		return "op pin"
-	case model.PhaseScored:
-		if place, _, cut := strings.Cut(why, ", match "); cut {
-			return place
-		}
+	case model.PhaseScored, model.PhaseSteered:
+		why, _, _ = strings.Cut(why, ", ")
+		why, _, _ = strings.Cut(why, ": ")
 		return strings.TrimPrefix(why, "longest ")
 	}
 	return why

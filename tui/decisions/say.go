@@ -97,7 +97,11 @@ func (s *story) holdsFor(short bool) cell.Text {
 // sentence says why the request went where it did.
 func (s *story) sentence(short bool) cell.Text {
 	var t cell.Text
-	if s.d.Selection != nil && s.d.Placement.Phase != model.PhaseOperator {
+	switch s.d.Placement.Phase {
+	case model.PhaseOperator, model.PhaseUnplaced:
+		return s.ending(s.sayPlacement(short))
+	}
+	if s.d.Selection != nil {
 		t = s.saySelection(short)
 	} else {
 		t = s.sayPlacement(short)
@@ -109,6 +113,11 @@ func (s *story) sentence(short bool) cell.Text {
 	default:
 		t = cell.Say("%s. The choice %s", t, s.holdsFor(false))
 	}
+	return s.ending(t)
+}
+
+// ending adds the wish that was overruled, and the full stop.
+func (s *story) ending(t cell.Text) cell.Text {
 	if s.d.Conflict != "" {
 		t = cell.Say("%s (%s)", t, cell.Fit(s.d.Conflict, 80))
 	}
@@ -130,8 +139,11 @@ func (s *story) sayPlacement(short bool) cell.Text {
 	case model.PhaseWarmup:
 		return cell.Say("%s was cold: warm-up sends each cold rank one request before scores decide", at)
 	case model.PhaseSteered:
-		return cell.Say("The cluster tier chose %s (%s); its record was not kept", at, cell.Fit(d.WorkerWhy, 40))
+		return cell.Say("The cluster tier chose %s (%s); its record was not kept", at, cell.Fit(whyOf(d), 40))
 	case model.PhaseUnplaced:
+		if d.Selection != nil {
+			return cell.Say("%s: the cluster tier's choice is kept until its rank has room", capital(d.Why))
+		}
 		return cell.Say("No rank had room, so it waits at %s for a slot: soft cap %s, hard cap %s", cell.Fit(d.Target.Worker, 24), cell.Int(p.Expected), cell.Int(p.HardCap))
 	case model.PhaseScored:
 		return s.sayScored(short)

@@ -11,7 +11,7 @@ func (s *story) saySelection(short bool) cell.Text {
 	at := name(x.Chosen)
 	switch x.By {
 	case model.ByBinding:
-		return cell.Say("The conversation is bound to %s (session affinity); nothing was compared", at)
+		return cell.Say("Its conversation holds it to %s (%s); nothing was compared", at, cell.Fit(whyOf(s.d), 40))
 	case model.ByRequired:
 		return cell.Say("The request named %s; nothing was compared", at)
 	case model.ByTemperature:
@@ -20,9 +20,9 @@ func (s *story) saySelection(short bool) cell.Text {
 		return s.sayCheapest(short)
 	}
 	if x.Chosen.Rank == model.NoRank {
-		return cell.Say("No target was eligible, so it waits: %s", cell.Fit(s.d.WorkerWhy, 60))
+		return cell.Say("No target was eligible, so it waits: %s", cell.Fit(whyOf(s.d), 60))
 	}
-	return cell.Say("%s was taken by the rule of mode %s (%s)", at, cell.Foreign(string(x.Mode)), cell.Fit(s.d.WorkerWhy, 40))
+	return cell.Say("%s was taken by the rule of mode %s (%s)", at, cell.Foreign(string(x.Mode)), cell.Fit(whyOf(s.d), 40))
 }
 
 // unit is what costs are counted in.
