@@ -17,15 +17,16 @@ type indexView struct {
 	seen     []model.IndexRank
 	totals   model.IndexTotals
 	findings []model.Finding
-	events   window // batches' events by time
+	events   window // events by time
 	counted  uint64
 	attempt  time.Time
 	at       time.Time
 	any      bool
 
 	// Under the router's lock.
-	windows []rankWindow // by slot
-	order   []int        // slots ordered by target
+	windows      []rankWindow // by slot
+	told, agreed uint64       // since the start
+	order        []int        // slots ordered by target
 }
 
 // gathered is one answer of gatherIndex, the caller's own.
@@ -108,8 +109,10 @@ func (r *Router) noteIndex(t *turn) {
 	}
 	held := t.held[t.target.Rank]
 	s.told++
+	r.view.told++
 	if held == t.cached {
 		s.agreed++
+		r.view.agreed++
 	}
 	if t.known > held {
 		s.lost.Add(t.lostTo, t.known-held)
@@ -149,6 +152,7 @@ func (r *Router) collect(now time.Time) {
 			if k.approximate(slot) {
 				from, row.Feed = g.index, model.FeedApproximate
 				s.owed.Store(0)
+				s.from.Store(0)
 			} else {
 				findings = s.describe(now, row, findings)
 			}
@@ -174,6 +178,18 @@ func (r *Router) collect(now time.Time) {
 	}
 }
 
+// IndexFigures returns the share of requests whose match was as predicted where
+// they ran, since the start, and the distinct blocks that the index holds.
+func (r *Router) IndexFigures() (agreed model.Maybe, blocks int) {
+	r.mu.Lock()
+	agreed = share(int64(r.view.agreed), int64(r.view.told))
+	r.mu.Unlock()
+	if r.know.index != nil {
+		blocks = r.know.index.Stats().Blocks
+	}
+	return agreed, blocks
+}
+
 func addTotals(t *model.IndexTotals, s prefix.Stats) {
 	t.Blocks, t.Owned, t.Bytes, t.Evicted = t.Blocks+s.Blocks, t.Owned+s.Owned, t.Bytes+s.Bytes, t.Evicted+s.Evicted
 }
@@ -186,7 +202,9 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	s.feed.Tick(s.now)
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
-	row.Seq, _ = s.feed.Sequence()
+	if seq, ok := s.feed.Sequence(); ok {
+		row.Seq = seq
+	}
 	row.Feed = feedState(s.feed.State(s.now))
 	refused := s.feed.Refused()
 	row.Refused, row.LastError = s.refused, refused.LastError()

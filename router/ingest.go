@@ -18,6 +18,7 @@ type source struct {
 	base int32 // slot of the worker's rank 0
 	k    *knowledge
 	owed atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
+	from atomic.Int64 // when the first of them was, on the clock, in nanoseconds
 	came atomic.Uint64
 
 	mu      sync.Mutex // guards what follows; never taken under the router's lock
@@ -81,11 +82,14 @@ func (r *Router) Events(worker string, rank int, seq uint64, payload []byte) {
 
 // tell brings the feed's time and traffic up to date.
 func (s *source) tell(now time.Time) {
+	if n := s.owed.Swap(0); n > 0 {
+		if from := now.Add(time.Duration(s.from.Swap(0) - now.UnixNano())); from.After(s.now) && !from.After(now) {
+			s.now = from
+		}
+		s.feed.Routed(s.now, int(n))
+	}
 	if now.After(s.now) {
 		s.now = now
-	}
-	if n := s.owed.Swap(0); n > 0 {
-		s.feed.Routed(s.now, int(n))
 	}
 }
 
@@ -194,9 +198,11 @@ func tierOf(t event.Tier) prefix.Tier {
 
 // computed notes that a rank was made to compute so many full new blocks, of
 // which its events should speak.
-func (r *Router) computed(t model.Target, blocks int) {
+func (r *Router) computed(now time.Time, t model.Target, blocks int) {
 	at, ok := r.byID[t.Worker]
 	if ok && blocks > 0 && t.Rank >= 0 && t.Rank < len(r.sources[at]) {
-		r.sources[at][t.Rank].owed.Add(int64(blocks))
+		s := r.sources[at][t.Rank]
+		s.from.CompareAndSwap(0, now.UnixNano())
+		s.owed.Add(int64(blocks))
 	}
 }

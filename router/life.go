@@ -115,7 +115,7 @@ func (r *Router) withdraw(b *booking) {
 func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
 	ran, blocks := r.firstToken(now, id, u)
-	r.computed(ran, blocks)
+	r.computed(now, ran, blocks)
 }
 
 // firstToken returns the rank that ran the request and the full blocks that it

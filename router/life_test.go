@@ -20,7 +20,8 @@ func TestInFlightIsConserved(t *testing.T) {
 	outcomes := []model.Outcome{model.OutcomeOK, model.OutcomeError, model.OutcomeCancelled, model.OutcomePanic, ""}
 	rapid.Check(t, func(t *rapid.T) {
 		policy := rapid.SampledFrom([]model.Policy{model.PolicyDefault, model.PolicyKVAware, model.PolicyConversation}).Draw(t, "policy")
-		b := newBench(t, 2, 3, policy, func(c *Config) { c.MaxConvs = 3 })
+		mode := rapid.SampledFrom(allModes()).Draw(t, "mode")
+		b := newBench(t, 2, 3, policy, func(c *Config) { c.MaxConvs = 3 }, inMode(mode), withBlocks)
 		open, strays := map[int64]model.Target{}, uint64(0)
 		for range rapid.IntRange(1, 80).Draw(t, "n") {
 			conv := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(t, "conv")

@@ -40,6 +40,7 @@ func (r *Router) withPhantoms(findings []model.Finding) []model.Finding {
 			out = append(out, f)
 		}
 	}
+	slices.SortStableFunc(out, func(a, b model.Finding) int { return a.Since.Compare(b.Since) })
 	return out
 }
 

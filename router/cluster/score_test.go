@@ -101,25 +101,31 @@ func TestDynamoCost(t *testing.T) {
 	}
 }
 
-// Hand-computed: λ 2, μ 0.25, δ 0.5 and blocks of 16 tokens.
+// Hand-computed: λ 2, ω 0, μ 0.25, δ 0.5, blocks of 16 tokens.
 func TestLockstepCost(t *testing.T) {
 	cases := map[string]struct {
 		isl        int
 		f          facts
 		fresh      float64
 		rise, cost float64
+		omega      float64
 	}{
-		"idle worker: all of it is a rise":      {160, facts{}, 160, 160, 480},
-		"below the worker's highest: free":      {160, facts{pending: 40, high: 200}, 160, 0, 170},
-		"part above":                            {160, facts{pending: 100, high: 200}, 160, 60, 305},
-		"match takes work and rise":             {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 105},
-		"decode load of 10 blocks is 80 tokens": {160, facts{decode: 10, high: 1000}, 160, 0, 240},
-		"host blocks count by their weight":     {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 112},
+		"idle worker: all of it is a rise":     {160, facts{}, 160, 160, 560, 0},
+		"below the worker's highest: free":     {160, facts{pending: 40, high: 200}, 160, 0, 250, 0},
+		"part above":                           {160, facts{pending: 100, high: 200}, 160, 60, 385, 0},
+		"match takes work and rise":            {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 185, 0},
+		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 160, 0, 404.84375, 0},
+		"above it":                             {160, facts{held: 400, full: 500, high: 1000}, 160, 0, 440, 0},
+		"host blocks count by their weight":    {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 192, 0},
+		"the worker's highest, priced":         {160, facts{pending: 40, high: 200}, 160, 0, 290, .2},
+		"blocks on their way count as matched": {160, facts{device: 2, onWay: 6, high: 1000}, 64, 0, 144, 0},
+		"fewer than are there count not":       {160, facts{device: 5, onWay: 2, pending: 100, high: 200}, 80, 0, 185, 0},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cfg := model.DefaultClusterConfig()
 			cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight = 2, 0.25, 0.5
+			cfg.WorkerPendingWeight = c.omega
 			p := newPrompt(model.ModeLockstep, &cfg, c.isl, 16)
 			var got model.ScoreTerms
 			c.f.taint = 1

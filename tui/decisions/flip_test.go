@@ -89,15 +89,17 @@ func selection(rng *rand.Rand, mode model.RouterMode) *model.Selection {
 	cfg.KVOverlapScoreCredit, cfg.PrefillLoadScale, cfg.DecodeActiveRequestWeight = rng.Float64()*3, rng.Float64()*3, rng.Float64()*2
 	cfg.KVOverlapScoreCreditDecay = float64(rng.IntN(2)) * rng.Float64()
 	cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight = rng.Float64()*5, rng.Float64(), rng.Float64()*.2
+	cfg.WorkerPendingWeight = rng.Float64()
 	s := &model.Selection{Mode: mode, Config: cfg, By: model.ByCost, BlockTokens: 16, PromptTokens: 1 + rng.IntN(8000)}
 	blocks := (s.PromptTokens + 15) / 16
 	s.MinActiveTokens = math.Inf(1)
 	for k := range 2 + rng.IntN(14) {
 		var c model.ScoredTarget
-		c.Target = model.Target{Worker: "w", Rank: k}
+		c.Target = model.Target{Worker: "w" + string(rune('0'+k%3)), Rank: k}
+		c.Held, c.HighestHeld, c.OnWay = float64(rng.IntN(60_000)), float64(60_000+k%3*20_000), rng.IntN(blocks+1)/4
 		c.Device, c.Host, c.Disk = rng.IntN(blocks+1), rng.IntN(4), rng.IntN(3)
 		c.ActiveTokens, c.Requests, c.DecodeBlocks = float64(rng.IntN(9000)), float64(rng.IntN(30)), float64(rng.IntN(3000))
-		c.Pending, c.HighestPending, c.Taint = float64(rng.IntN(8000)), 8000, 1
+		c.Pending, c.HighestPending, c.Taint = float64(rng.IntN(8000)), float64(8000+k%3*500), 1
 		if rng.IntN(8) == 0 {
 			c.Excluded = "draining"
 		} else {
@@ -144,7 +146,7 @@ func checkFlip(t *testing.T, s *model.Selection, f *Flip) (flips int) {
 		set := map[string]*float64{
 			"router_prefill_load_scale": &cfg.PrefillLoadScale, "router_kv_overlap_score_credit": &cfg.KVOverlapScoreCredit,
 			"router_decode_active_request_weight": &cfg.DecodeActiveRequestWeight, "lockstep_weight": &cfg.LockstepWeight,
-			"pending_weight": &cfg.PendingWeight, "lockstep_decode_weight": &cfg.LockstepDecodeWeight,
+			"worker_pending_weight": &cfg.WorkerPendingWeight, "pending_weight": &cfg.PendingWeight, "lockstep_decode_weight": &cfg.LockstepDecodeWeight,
 		}
 		*set[f.Field] = x
 		best, _ := cluster.Rescore(s, s.Mode, &cfg, make([]model.ScoreTerms, len(s.Candidates)))

@@ -118,17 +118,21 @@ func (s *story) lockstepFormulas() []formula {
 	if t == nil {
 		return nil
 	}
-	decode := float64(x.BlockTokens) * t.DecodeBlocks
 	cost := formula{
-		cell.Lit("cost"), cell.Lit("new + λ × rise + μ × pending + δ × decode tokens"),
-		cell.Say("%s + %s × %s + %s × %s + %s × %s = %s", amount(t.New), cell.Short(c.LockstepWeight), amount(t.Rise), cell.Short(c.PendingWeight),
-			amount(t.Pending), cell.Short(c.LockstepDecodeWeight), amount(decode), amount(t.Cost)),
+		cell.Lit("cost"), cell.Lit("new + λ × rise + ω × worker + μ × pending + δ × held"),
+		cell.Say("%s + %s × %s + %s × %s + %s × %s + %s = %s", amount(t.New), cell.Short(c.LockstepWeight), amount(t.Rise),
+			cell.Short(c.WorkerPendingWeight), amount(t.HighestPending), cell.Short(c.PendingWeight), amount(t.Pending),
+			amount(t.HeldTerm), amount(t.Cost)),
 	}
 	rise := formula{
-		cell.Lit("rise"), cell.Lit("max(0, pending + new − the worker's highest pending)"),
+		cell.Lit("rise"), cell.Lit("max(0, pending + new − the worker's highest)"),
 		cell.Say("max(0, %s + %s − %s) = %s", amount(t.Pending), amount(t.New), amount(t.HighestPending), amount(t.Rise)),
 	}
-	return s.withHolds(cost, rise)
+	held := formula{
+		cell.Lit("held"), cell.Lit("what the worker's fullest rank would hold"),
+		cell.Say("held %s, fullest %s, after it %s, at δ %s", amount(t.Held), amount(t.HighestHeld), amount(t.FullestAfter), cell.Short(c.LockstepDecodeWeight)),
+	}
+	return s.withHolds(cost, rise, held)
 }
 
 // withHolds ends formulas with the range of each weight, or with how the draw

@@ -7,14 +7,6 @@ import (
 	"adpdeck/tui/cell"
 )
 
-// column is one column of the candidates' table, aligned right in width cells
-// with the gap before it.
-type column struct {
-	title cell.Text
-	width int
-	value func(*row) cell.Text
-}
-
 // sheet is the candidates' table of a story at one width.
 type sheet struct {
 	s       *story
@@ -75,122 +67,6 @@ func (s *story) bar(r *row, solid bool) float64 {
 		return 0
 	}
 	return v
-}
-
-// columns are what the contest compared.
-func (s *story) columns(wide bool) []column {
-	match := column{cell.Lit("MATCH"), 7, func(r *row) cell.Text { return cell.Full(r.match) }}
-	switch {
-	case s.by == byScore && wide:
-		return []column{
-			match,
-			{cell.Lit("TO PREFILL"), 13, func(r *row) cell.Text { return amount(r.prefill) }},
-			{cell.Lit("+  β × LOAD"), 19, func(r *row) cell.Text { return amount(r.load) }},
-			{cell.Lit("=   SCORE"), 15, func(r *row) cell.Text { return amount(r.total) }},
-		}
-	case s.by == byScore:
-		return []column{
-			match,
-			{cell.Lit("PREFILL"), 9, func(r *row) cell.Text { return amount(r.prefill) }},
-			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(r.load) }},
-			{cell.Lit("=  SCORE"), 10, func(r *row) cell.Text { return amount(r.total) }},
-		}
-	case s.by == byDynamo:
-		return s.dynamoColumns(wide)
-	case s.by == byLockstep:
-		return s.lockstepColumns(wide)
-	}
-	out := []column{
-		{cell.Lit("TOKENS"), 10, func(r *row) cell.Text { return amount(r.tokens) }},
-		{cell.Lit("REQUESTS"), 10, func(r *row) cell.Text { return amount(r.count) }},
-	}
-	if s.anyMatch() {
-		out = append(out, column{cell.Lit("MATCH"), 9, match.value})
-	}
-	return out
-}
-
-func (s *story) anyMatch() bool {
-	for i := range s.rows {
-		if s.rows[i].match > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// blocks is a number of matched blocks, nothing for none.
-func blocks(n int) cell.Text {
-	if n == 0 {
-		return cell.Lit("·")
-	}
-	return cell.Full(n)
-}
-
-func (s *story) chance() column {
-	return column{cell.Lit("CHANCE"), 8, func(r *row) cell.Text { return cell.PercentShort(r.chance) }}
-}
-
-func (s *story) dynamoColumns(wide bool) []column {
-	total := column{cell.Lit("=  COST"), 9, func(r *row) cell.Text { return tenths(r.total) }}
-	if !wide {
-		out := []column{
-			{cell.Lit("OVERLAP"), 9, func(r *row) cell.Text { return tenths(r.terms.Overlap) }},
-			{cell.Lit("PREFILL"), 9, func(r *row) cell.Text { return tenths(r.terms.Prefill) }},
-			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return tenths(r.load) }},
-			total,
-		}
-		if s.d.Selection.By == model.ByTemperature {
-			out = append(out, s.chance())
-		}
-		return out
-	}
-	out := []column{
-		{cell.Lit("DEVICE"), 8, func(r *row) cell.Text { return blocks(r.terms.Device) }},
-		{cell.Lit("HOST"), 6, func(r *row) cell.Text { return blocks(r.terms.Host) }},
-		{cell.Lit("DISK"), 6, func(r *row) cell.Text { return blocks(r.terms.Disk) }},
-	}
-	if s.d.Selection.Config.SharedCacheType != model.SharedCacheNone {
-		out = append(out, column{cell.Lit("SHARED"), 8, func(r *row) cell.Text { return blocks(r.terms.Shared) }})
-	}
-	return append(
-		out,
-		column{cell.Lit("OVERLAP"), 9, func(r *row) cell.Text { return tenths(r.terms.Overlap) }},
-		column{cell.Lit("P × PREFILL"), 13, func(r *row) cell.Text { return tenths(r.terms.Prefill) }},
-		column{cell.Lit("+ DECODE"), 10, func(r *row) cell.Text { return tenths(r.terms.DecodeBlocks) }},
-		column{cell.Lit("+ q × REQ"), 11, func(r *row) cell.Text { return tenths(r.terms.Active) }},
-		total, s.chance(),
-	)
-}
-
-func (s *story) lockstepColumns(wide bool) []column {
-	c := &s.d.Selection.Config
-	block := float64(s.d.Selection.BlockTokens)
-	match := column{cell.Lit("MATCH"), 7, func(r *row) cell.Text { return cell.Full(r.match) }}
-	fresh := column{cell.Lit("NEW"), 8, func(r *row) cell.Text { return amount(r.terms.New) }}
-	total := column{cell.Lit("=  COST"), 10, func(r *row) cell.Text { return amount(r.total) }}
-	rise := func(r *row) cell.Text { return amount(c.LockstepWeight * r.terms.Rise) }
-	pending := func(r *row) float64 { return c.PendingWeight * r.terms.Pending }
-	decode := func(r *row) float64 { return c.LockstepDecodeWeight * block * r.terms.DecodeBlocks }
-	if !wide {
-		out := []column{
-			match, fresh,
-			{cell.Lit("+ RISE"), 8, rise},
-			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(pending(r) + decode(r)) }},
-			total,
-		}
-		if s.d.Selection.By == model.ByTemperature {
-			out = append(out, s.chance())
-		}
-		return out
-	}
-	return []column{
-		match, fresh,
-		{cell.Lit("+ λ × RISE"), 13, rise},
-		{cell.Lit("+ μ × PENDING"), 15, func(r *row) cell.Text { return amount(pending(r)) }},
-		{cell.Lit("+ δ × DECODE"), 14, func(r *row) cell.Text { return amount(decode(r)) }},
-		total, s.chance(),
-	}
 }
 
 // head paints the titles and the scale of the bars.
@@ -426,7 +302,7 @@ func (t *sheet) legend(b *cell.Block) {
 	case byDynamo:
 		solid, thin = cell.Lit(" prefill   "), cell.Lit(" decode and requests")
 	case byLockstep:
-		solid, thin = cell.Lit(" new tokens   "), cell.Lit(" weighted load")
+		solid, thin = cell.Lit(" new tokens   "), cell.Lit(" rise and load")
 	default:
 		return
 	}

@@ -23,9 +23,12 @@ func Weights(s *model.Selection) []Flip {
 	if s == nil || s.By != model.ByCost {
 		return nil
 	}
-	list := kvWeights()
-	if s.Mode == model.ModeLockstep {
+	list, lockstep := kvWeights(), s.Mode == model.ModeLockstep
+	if lockstep {
 		list = lockstepWeights()
+		if s.Config.LockstepDecodeWeight == 0 {
+			list = list[:len(list)-1]
+		}
 	}
 	var out []Flip
 	for _, w := range list {
@@ -38,7 +41,7 @@ func Weights(s *model.Selection) []Flip {
 				continue
 			}
 			c := w.curve(s, &k.ScoreTerms)
-			if !near(c.at(now), k.Cost) {
+			if !near(c.at(now), k.Cost) || lockstep && !adds(s, &k.ScoreTerms) {
 				return nil
 			}
 			if k.Target == s.Chosen {
@@ -97,32 +100,40 @@ func creditCurve(s *model.Selection, t *model.ScoreTerms) curve {
 	}
 }
 
-// lockstepWeights are those of new + λ × rise + μ × pending + δ × decode tokens.
+// lockstepWeights are those of new + λ × rise + ω × the worker's highest pending
+// + μ × pending + δ × tokens held. What δ is multiplied with is known from the
+// record only where δ is not 0.
 func lockstepWeights() []weight {
-	cost := func(s *model.Selection, t *model.ScoreTerms) (fresh, rise, pending, decode float64) {
-		return t.Taint * t.New, t.Taint * t.Rise, t.Taint * t.Pending, t.Taint * float64(s.BlockTokens) * t.DecodeBlocks
+	// but is the cost at x instead of a weight that is w and has the factor by.
+	but := func(t *model.ScoreTerms, w, by float64) curve {
+		return straight(t.Cost-t.Taint*w*by, t.Taint*by)
 	}
 	return []weight{
 		{
 			"lockstep_weight", "λ", func(c *model.ClusterConfig) float64 { return c.LockstepWeight },
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(t, s.Config.LockstepWeight, t.Rise) },
+		},
+		{
+			"worker_pending_weight", "ω", func(c *model.ClusterConfig) float64 { return c.WorkerPendingWeight },
 			func(s *model.Selection, t *model.ScoreTerms) curve {
-				n, r, p, d := cost(s, t)
-				return straight(n+s.Config.PendingWeight*p+s.Config.LockstepDecodeWeight*d, r)
+				return but(t, s.Config.WorkerPendingWeight, t.HighestPending)
 			},
 		},
 		{
 			"pending_weight", "μ", func(c *model.ClusterConfig) float64 { return c.PendingWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve {
-				n, r, p, d := cost(s, t)
-				return straight(n+s.Config.LockstepWeight*r+s.Config.LockstepDecodeWeight*d, p)
-			},
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(t, s.Config.PendingWeight, t.Pending) },
 		},
 		{
 			"lockstep_decode_weight", "δ", func(c *model.ClusterConfig) float64 { return c.LockstepDecodeWeight },
 			func(s *model.Selection, t *model.ScoreTerms) curve {
-				n, r, p, d := cost(s, t)
-				return straight(n+s.Config.LockstepWeight*r+s.Config.PendingWeight*p, d)
+				return but(t, s.Config.LockstepDecodeWeight, t.HeldTerm/s.Config.LockstepDecodeWeight)
 			},
 		},
 	}
+}
+
+// adds reports whether the recorded terms of a lockstep cost add up to it.
+func adds(s *model.Selection, t *model.ScoreTerms) bool {
+	c := &s.Config
+	return near(t.Taint*(t.New+c.LockstepWeight*t.Rise+c.WorkerPendingWeight*t.HighestPending+c.PendingWeight*t.Pending+t.HeldTerm), t.Cost)
 }
