@@ -125,9 +125,16 @@ func TestViewsInEachTheme(t *testing.T) {
 	marked := func(c *console) { c.press("2", " ", " ", "j", "j") }
 	hot := func(c *console) { c.press("1", "j", "j") }
 	for _, theme := range themes.Names() {
-		for name, then := range map[string]func(c *console){"ranks": hot, "convs": marked, "tuning": staged} {
+		for name, then := range map[string]func(c *console){
+			"ranks": hot, "convs": marked, "tuning": staged,
+			"decisions": func(c *console) { c.press("3", "j") }, "index": func(c *console) { c.press("4", "j", "e") },
+		} {
 			t.Run(theme+"_"+name, func(t *testing.T) {
-				c := screen(t, fixture.Hot(), 80, 24)
+				state := fixture.Hot()
+				if name == "decisions" || name == "index" {
+					state = fixture.KV()
+				}
+				c := screen(t, state, 80, 24)
 				c.setTheme(loadTheme(theme))
 				then(c)
 				c.refresh()

@@ -129,4 +129,3 @@ func (s *story) lockstepColumns(wide bool) []column {
 		total, s.chance(),
 	}
 }
-

@@ -164,7 +164,7 @@ func (t *sheet) out(b *cell.Block, x barred) {
 	if len(x.ranks) == 1 {
 		b.Left(cell.Dim, t.nameW, cell.Fit(x.ranks[0].String(), t.nameW-1))
 		b.Put(cell.Dim, cell.Lit("  "))
-		b.Put(cell.Warn, cell.Say("not a candidate: %s", cell.Fit(x.why, 40)))
+		b.Put(cell.Plain, cell.Say("not a candidate: %s", cell.Fit(x.why, 40)))
 		return
 	}
 	for i, r := range x.ranks {
@@ -176,7 +176,7 @@ func (t *sheet) out(b *cell.Block, x barred) {
 		b.Put(cell.Dim, n)
 		b.Gap(1)
 	}
-	b.Put(cell.Warn, cell.Say(" not candidates: %s", cell.Fit(x.why, 40)))
+	b.Put(cell.Plain, cell.Say(" not candidates: %s", cell.Fit(x.why, 40)))
 }
 
 // rows are the rows of the table and, apart, who could not be chosen.
