@@ -71,3 +71,20 @@ func TestAFrozenScreenStandsStill(t *testing.T) {
 		}
 	}
 }
+
+func TestWhileTypingTheHintsAreThoseOfTheText(t *testing.T) {
+	c := screen(t, fixture.Normal(), 80, 24)
+	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "e"}} {
+		c.press(keys...)
+		c.want(-1, "⏎ keep  esc back  ^u clear")
+		c.press("esc")
+		c.want(-1, ": command")
+	}
+}
+
+func TestWhatIsWrongWithAFilterIsReadable(t *testing.T) {
+	c := screen(t, fixture.Normal(), 80, 24)
+	c.press("2", "/")
+	c.typeText("colour:red")
+	c.want(2, "no column colour: columns are conversation tenant model pin")
+}

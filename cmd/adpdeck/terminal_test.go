@@ -69,3 +69,44 @@ func TestTheProgramOnASilentTerminal(t *testing.T) {
 		})
 	}
 }
+
+// mostBytes is what a screen of 120 by 40 cells may cost its terminal in a
+// second: the budget of 20 kB and half as much again.
+const mostBytes = 30_000
+
+// A signal reaches both the program's context and whoever else listens for it;
+// once in two times that ended in a wait for ever, so it is sent several times.
+func TestASignalAlwaysEndsTheProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	path := build(t)
+	for range 8 {
+		cmd := exec.Command(path, "--log", filepath.Join(t.TempDir(), "log"))
+		cmd.Env = append(os.Environ(), "TERM=xterm-256color", "TMUX=", "LC_ALL=C.UTF-8")
+		s := ptytest.Start(t, cmd, 80, 24)
+		s.Until("w1/7")
+		s.Signal(syscall.SIGTERM)
+		s.Ended()
+		s.LeftClean()
+	}
+}
+
+func TestTheScreenCostsFewBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program and watches it for some seconds")
+	}
+	cmd := exec.Command(build(t), "--log", filepath.Join(t.TempDir(), "log"))
+	cmd.Env = append(os.Environ(), "TERM=xterm-256color", "COLORTERM=truecolor", "TMUX=", "NO_COLOR=", "LC_ALL=C.UTF-8")
+	s := ptytest.Start(t, cmd, 120, 40)
+	s.Until("w1/7")
+	s.Pause(2 * time.Second)
+	const watch = 4
+	before := len(s.Seen())
+	s.Pause(watch * time.Second)
+	rate := (len(s.Seen()) - before) / watch
+	t.Logf("%d bytes a second", rate)
+	if rate == 0 || rate > mostBytes {
+		t.Errorf("%d bytes a second, want some and at most %d", rate, mostBytes)
+	}
+}

@@ -64,6 +64,17 @@ func (t *Table) Hints(s *Situation) []Hint {
 	return out
 }
 
+// TypingHints are the keys that act while a view reads text: all others are
+// text.
+func TypingHints() []Hint {
+	return []Hint{
+		{Key: "⏎", Word: "keep", Weight: 5},
+		{Key: "esc", Word: "back", Weight: 4},
+		{Key: "^u", Word: "clear", Weight: 3},
+		{Key: "↑ ↓", Word: "move or step", Weight: 2},
+	}
+}
+
 // compactHints are those for a screen with few columns: how to get elsewhere and
 // how to learn more, before what can be done here.
 func (t *Table) compactHints(s *Situation) []Hint {

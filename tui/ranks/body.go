@@ -215,7 +215,10 @@ func lost(b *cell.Block, f *view.Frame, second bool) {
 	b.Gap(3)
 	why := cell.Fit(f.Lost.Err, b.Width()-b.At()-1)
 	if f.Lost.Err == "" {
-		why = cell.Say("nothing came for %s, but the connection stands", cell.Seconds(f.Lost.Age))
+		why = cell.Say("nothing came for %s", cell.Seconds(f.Lost.Age))
+		if long := cell.Say("%s, but the connection stands", why); long.Width() < b.Width()-b.At() {
+			why = long
+		}
 	}
 	b.Put(cell.Plain, why)
 	if !second {
@@ -225,12 +228,21 @@ func lost(b *cell.Block, f *view.Frame, second bool) {
 	b.Gap(2)
 	enter := cell.Glyph(f.Ink.Glyphs.Enter)
 	if f.Lost.Attempt == 0 {
-		b.Put(cell.Dim, cell.Say("waiting · %s connects anew · the router itself may be fine", enter))
+		b.Put(cell.Dim, cell.Say("waiting · %s connects anew", enter))
+		fine(b)
 		return
 	}
 	next := cell.Lit("now")
 	if f.Lost.Next > 0 {
 		next = cell.Say("in %s", cell.Seconds(f.Lost.Next))
 	}
-	b.Put(cell.Dim, cell.Say("try %s %s · %s tries at once · the router itself may be fine", cell.Int(f.Lost.Attempt), next, enter))
+	b.Put(cell.Dim, cell.Say("try %s %s · %s tries at once", cell.Int(f.Lost.Attempt), next, enter))
+	fine(b)
+}
+
+// fine adds, where there is room, that a lost feed need not be a lost router.
+func fine(b *cell.Block) {
+	if t := cell.Lit(" · the router itself may be fine"); t.Width() < b.Width()-b.At() {
+		b.Put(cell.Dim, t)
+	}
 }

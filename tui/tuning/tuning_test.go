@@ -238,3 +238,24 @@ func TestAnyRanksWeightCanBeStaged(t *testing.T) {
 		t.Error("esc closes the list of all ranks")
 	}
 }
+
+func TestUndoOfASelectedRevisionAsksOrSaysWhyNot(t *testing.T) {
+	f := fixture.Frame(fixture.Normal(), 120, 40)
+	f.State.Revisions = []model.Revision{{Version: 4, Undoes: 3}, {Version: 3, UndoneBy: 4}, {Version: 2}, {Version: 1}}
+	for version, want := range map[uint64]string{
+		4: "", 2: "",
+		3: "v3 was undone already: U on v4 does it again",
+		1: "v1 is how the router started: there is nothing before it",
+	} {
+		v := New()
+		v.at = item{kind: kindRevision, version: version}
+		in, ok := v.Undo(f)
+		got := ""
+		if toast, is := in.(view.Toast); is {
+			got = toast.Text.String()
+		}
+		if !ok || got != want {
+			t.Errorf("v%d: %q, want %q", version, got, want)
+		}
+	}
+}
