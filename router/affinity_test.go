@@ -48,11 +48,17 @@ func TestAffinityEnds(t *testing.T) {
 		do    func(t *testing.T, b *bench, home model.Target)
 		stays bool
 	}{
-		"at once":            {func(*testing.T, *bench, model.Target) {}, true},
-		"just before":        {func(_ *testing.T, b *bench, _ model.Target) { b.clock.advance(30*time.Minute - 1) }, true},
-		"idle for the TTL":   {func(_ *testing.T, b *bench, _ model.Target) { b.clock.advance(30 * time.Minute) }, false},
-		"open turn":          {func(t *testing.T, b *bench, _ model.Target) { held, _ = b.place(t, "a", nil); b.clock.advance(time.Hour) }, true},
-		"shorter TTL":        {func(t *testing.T, b *bench, _ model.Target) { b.must(t, set(noAffinity, "10")); b.clock.advance(11 * time.Second) }, false},
+		"at once":          {func(*testing.T, *bench, model.Target) {}, true},
+		"just before":      {func(_ *testing.T, b *bench, _ model.Target) { b.clock.advance(30*time.Minute - 1) }, true},
+		"idle for the TTL": {func(_ *testing.T, b *bench, _ model.Target) { b.clock.advance(30 * time.Minute) }, false},
+		"open turn": {func(t *testing.T, b *bench, _ model.Target) {
+			held, _ = b.place(t, "a", nil)
+			b.clock.advance(time.Hour)
+		}, true},
+		"shorter TTL": {func(t *testing.T, b *bench, _ model.Target) {
+			b.must(t, set(noAffinity, "10"))
+			b.clock.advance(11 * time.Second)
+		}, false},
 		"off":                {func(t *testing.T, b *bench, _ model.Target) { b.must(t, set(noAffinity, "none")) }, false},
 		"off and on":         {func(t *testing.T, b *bench, _ model.Target) { b.must(t, set(noAffinity, "none")); b.must(t, undo(0)) }, true},
 		"rank gone":          {func(_ *testing.T, b *bench, home model.Target) { _ = b.Block(home, true) }, false},

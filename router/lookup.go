@@ -50,7 +50,7 @@ func rulesOf(c *model.ClusterConfig) guessRules {
 
 // lookup is the working space of one look-up and its answer.
 type lookup struct {
-	done    bool // the prompt's blocks were given and looked up
+	lower   bool // some rank holds blocks in a lower tier
 	chain   []prefix.Chain
 	blocks  []uint64 // the same, for the load
 	matches prefix.Matches
@@ -97,12 +97,12 @@ func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 		return nil
 	}
 	g := &guesses{only: make([]bool, len(k.targets)), side: rules.events && rules.predictions, rules: rules}
-	some := g.side
+	any := g.side
 	for slot := range g.only {
 		g.only[slot] = !rules.events || !k.events[slot]
-		some = some || g.only[slot]
+		any = any || g.only[slot]
 	}
-	if some {
+	if any {
 		var err error
 		if g.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
 			return err
@@ -165,8 +165,17 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		l.guessed.Match(l.chain, &l.side)
 		l.merge(g)
 	}
-	l.done = true
+	l.lower = some(l.matches.Host) || some(l.matches.Disk)
 	return l, nil
+}
+
+func some(blocks []int32) bool {
+	for _, n := range blocks {
+		if n != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // merge lets guesses stand where nothing is known, or where they are longer.

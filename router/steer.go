@@ -77,7 +77,10 @@ func (r *Router) choose(req *model.Request, l *lookup, queues bool) (why string,
 	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
 	if l != nil {
 		s.req.Blocks = l.blocks
-		s.req.Matches = cluster.Matches{Device: l.matches.Device, Host: l.matches.Host, Disk: l.matches.Disk}
+		s.req.Matches.Device = l.matches.Device
+		if l.lower {
+			s.req.Matches.Host, s.req.Matches.Disk = l.matches.Host, l.matches.Disk
+		}
 	}
 	bind, bound := pin.Binding{}, false
 	if !req.Conv.Keyless() {
@@ -143,7 +146,7 @@ func (r *Router) chooseRank(req *model.Request, queues bool) (string, error) {
 	if errors.Is(err, cluster.ErrFull) && queues && s.caps {
 		err = r.uncapped()
 	}
-	return r.steered(string(r.settings.RouterMode) + " cost"), r.named(err)
+	return r.steered(""), r.named(err)
 }
 
 // steered notes how the chosen rank was come by.
@@ -155,7 +158,10 @@ func (r *Router) steered(why string) string {
 	s.how = bySteering
 	if s.choice.By != model.ByBinding {
 		s.followed = false
-		return string(r.settings.RouterMode) + " cost"
+		if r.settings.RouterMode == model.ModeLockstep {
+			return "lockstep cost"
+		}
+		return "kv cost"
 	}
 	if s.followed {
 		return "after its first turn"
