@@ -156,6 +156,12 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		prev = prefix.Next(prev, prefix.Local(local))
 		l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
 	}
+	l.match(k, now)
+	return l, nil
+}
+
+// match finds what each rank holds of the chain.
+func (l *lookup) match(k *knowledge, now time.Duration) {
 	l.known.Match(l.chain, &l.matches)
 	if g := k.guess.Load(); g != nil && g.index != nil {
 		k.expire(g, now)
@@ -166,7 +172,6 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		l.merge(g)
 	}
 	l.lower = some(l.matches.Host) || some(l.matches.Disk)
-	return l, nil
 }
 
 func some(blocks []int32) bool {
