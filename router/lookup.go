@@ -2,7 +2,6 @@ package router
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,7 @@ type knowledge struct {
 	targets []model.Target
 	events  []bool // by slot: the rank publishes events
 	guess   atomic.Pointer[guesses]
-	pool    sync.Pool // of *lookup
+	spare   chan *lookup // working spaces kept for reuse
 	expired atomic.Int64
 }
 
@@ -85,7 +84,7 @@ func newKnowledge(specs []model.WorkerSpec) (*knowledge, error) {
 			return nil, fmt.Errorf("router: index target %s: got place %d, want %d: %w", t, id, slot, err)
 		}
 	}
-	k.pool.New = func() any { return &lookup{known: k.index.NewMatcher()} }
+	k.spare = make(chan *lookup, maxSpare)
 	return k, nil
 }
 
@@ -148,7 +147,7 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		return nil, fmt.Errorf("request %d: %w: %d block hashes, a prompt of %d tokens has %d full blocks: hash full blocks only",
 			req.ID, ErrRequest, len(req.Locals), req.PromptTokens, max(req.PromptTokens, 0)/k.block)
 	}
-	l := k.pool.Get().(*lookup)
+	l := k.take()
 	l.chain, l.blocks = l.chain[:0], l.blocks[:0]
 	prev := prefix.First(prefix.Local(req.Locals[0]))
 	l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
@@ -219,9 +218,26 @@ func (k *knowledge) routed(l *lookup, slot int, now time.Duration) {
 	_ = g.index.Routed(prefix.ID(slot), l.chain, now)
 }
 
+// maxSpare is how many working spaces of look-ups are kept: as many as run at
+// one time as a rule.
+const maxSpare = 32
+
+func (k *knowledge) take() *lookup {
+	select {
+	case l := <-k.spare:
+		return l
+	default:
+		return &lookup{known: k.index.NewMatcher()}
+	}
+}
+
 func (k *knowledge) drop(l *lookup) {
-	if l != nil {
-		k.pool.Put(l)
+	if l == nil {
+		return
+	}
+	select {
+	case k.spare <- l:
+	default: // enough are kept
 	}
 }
 
