@@ -147,3 +147,68 @@ func BenchmarkRecord(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkRescore64(b *testing.B) {
+	s := newSteady(b, model.ModeKV, model.DefaultClusterConfig(), 8, 8, 256)
+	var rec model.Selection
+	if err := s.r.Choose(s.now, &s.req, &s.c, &rec); err != nil {
+		b.Fatal(err)
+	}
+	terms, cfg := make([]model.ScoreTerms, 64), model.DefaultClusterConfig()
+	b.ReportAllocs()
+	for b.Loop() {
+		Rescore(&rec, model.ModeLockstep, &cfg, terms)
+	}
+}
+
+func BenchmarkAffinity(b *testing.B) {
+	a := newAffinity(1800, MaxSessions)
+	var keys [50000]model.ConvKey
+	to := target("w0", 1)
+	for i := range keys {
+		keys[i] = key(fmt.Sprint("t", i%7), "m", fmt.Sprint("conversation-", i))
+		a.Acquire(0, keys[i])
+		a.Bind(keys[i], to)
+		a.Release(0, keys[i], to)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		k := keys[i%len(keys)]
+		a.Acquire(1, k)
+		a.Release(1, k, to)
+	}
+}
+
+func BenchmarkQueue(b *testing.B) {
+	cfg := model.DefaultClusterConfig()
+	q := NewQueue[int]()
+	for i := range int64(1000) {
+		if err := q.Push(time.Duration(i), &cfg, 1, Waiting[int]{ID: i, Slot: -1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ready := func(int32) bool { return true }
+	b.ReportAllocs()
+	for i := int64(1000); b.Loop(); i++ {
+		q.Pop(time.Duration(i), &cfg, ready)
+		if err := q.Push(time.Duration(i), &cfg, 1, Waiting[int]{ID: i, Slot: -1}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBookNew books and frees a prompt of 8,192 blocks that shares nothing.
+func BenchmarkBookNew(b *testing.B) {
+	l := testLoad(1)
+	var k [4][]uint64
+	for i := range k {
+		k[i] = chain(uint64(i), 8192)
+	}
+	b.ReportAllocs()
+	for i := int64(0); b.Loop(); i++ {
+		if err := l.Book(0, &Booking{ID: i, Blocks: k[i%4]}); err != nil {
+			b.Fatal(err)
+		}
+		l.Free(0, i)
+	}
+}

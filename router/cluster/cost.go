@@ -48,22 +48,20 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 }
 
 // costLockstep fills in the cost of every eligible slot in mode lockstep.
-func (r *Router) costLockstep(p *prompt, req *Request, additional int) {
+func (r *Router) costLockstep(p *prompt, req *Request) {
 	sc, cfg, m := &r.scratch, p.cfg, &req.Matches
 	tiers := len(m.Host)|len(m.Disk) != 0
-	perBlock := cfg.LockstepDecodeWeight * p.block
+	isl := float64(p.isl)
 	for _, i := range sc.live {
-		s, l := &r.slots[i], &r.load.ranks[i]
+		s := &r.slots[i]
 		overlap := float64(at(m.Device, int(i)))
 		if tiers {
 			overlap = overlap + p.hostWeight*float64(at(m.Host, int(i))) + p.diskWeight*float64(at(m.Disk, int(i)))
 		}
 		fresh := float64(max(p.isl-int(overlap*p.block+0.5), 0))
 		rise := max(0, sc.pending[i]+fresh-sc.high[s.worker])
-		decode := 0.0
-		if cfg.TrackActiveBlocks {
-			decode = float64(roundUnits(l.units))*s.inverse + float64(additional-int(sc.depth[i]))
-		}
-		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.PendingWeight*sc.pending[i] + perBlock*decode) * sc.taint[s.worker]
+		own := sc.held[i] + isl
+		held := max(sc.full[s.worker], own)*(1-ownShare) + own*ownShare
+		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held) * sc.taint[s.worker]
 	}
 }

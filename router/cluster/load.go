@@ -71,6 +71,7 @@ type slotLoad struct {
 	prefill    int64 // booked prefill tokens of requests without a first token
 	pending    int64 // what is left of them
 	foreign    int64 // reported as pending, by requests that are not ours
+	held       int64 // tokens of all its requests, prompt and output, shared or not
 	requests   int32
 	unmodelled int32 // prefilling without an expected duration
 	oldest     int32 // prefilling bookings, oldest first
@@ -171,6 +172,7 @@ func (l *Load) enter(now time.Duration, i int32) {
 	b := &l.bookings[i]
 	s := l.slot(b.slot)
 	s.requests++
+	s.held += int64(b.prompt + b.generated)
 	s.last = l.clock
 	s.units += l.tree.hold(b.leaf, b.slot) + b.part*(int64(b.unshared)+b.outBlocks)
 	if b.prefilling {
@@ -187,6 +189,7 @@ func (l *Load) leave(now time.Duration, i int32) {
 	}
 	s := l.slot(b.slot)
 	s.requests--
+	s.held -= int64(b.prompt + b.generated)
 	s.units -= l.tree.drop(b.leaf, b.slot) + b.part*(int64(b.unshared)+b.outBlocks)
 }
 
@@ -220,6 +223,7 @@ func (l *Load) Output(now time.Duration, id int64, generated int) bool {
 	if generated <= b.generated {
 		return true
 	}
+	l.slot(b.slot).held += int64(generated - b.generated)
 	grown := int64(l.ceil(b.prompt+generated) - l.ceil(b.prompt+b.generated))
 	b.generated = generated
 	if grown == 0 {
@@ -253,6 +257,7 @@ func (l *Load) Move(now time.Duration, id int64, slot int32, prefillTokens int) 
 	l.clock++
 	s.units += l.tree.hold(b.leaf, slot) + b.part*(int64(b.unshared)+b.outBlocks)
 	s.requests++
+	s.held += int64(b.prompt + b.generated)
 	s.last = l.clock
 	l.leave(now, i)
 	b.slot = slot

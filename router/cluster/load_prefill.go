@@ -133,7 +133,9 @@ type SlotFigures struct {
 	ActiveTokens  int // Dynamo's A
 	PendingTokens int
 	ActiveBlocks  int
-	// IdleFor is the number of bookings made anywhere since its newest.
+	HeldTokens    int // of all requests, prompt and output, shared or not
+	// LastBooking is the number of its newest booking, counted over all slots;
+	// 0 for none: the lowest has been idle the longest.
 	LastBooking uint64
 }
 
@@ -142,6 +144,6 @@ func (l *Load) Figures(slot int32, now time.Duration) SlotFigures {
 	s := l.slot(slot)
 	return SlotFigures{
 		Requests: int(s.requests), ActiveTokens: int(s.active(now)), PendingTokens: int(s.pending + s.foreign),
-		ActiveBlocks: roundUnits(s.units), LastBooking: s.last,
+		ActiveBlocks: roundUnits(s.units), HeldTokens: int(s.held), LastBooking: s.last,
 	}
 }

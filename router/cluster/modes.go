@@ -14,12 +14,12 @@ type workerLoad struct {
 func (a workerLoad) lighter(b workerLoad) bool { return a.inflight*b.room < b.inflight*a.room }
 
 // chooseWorker applies the modes that leave the rank to the engine.
-func (r *Router) chooseWorker(req *Request, c *Choice) error {
+func (r *Router) chooseWorker(req *Request, w wish, c *Choice) error {
 	pool := r.pools()
 	var at int
 	switch r.mode {
 	case model.ModeDirect:
-		if req.Explicit == nil {
+		if w.worker < 0 {
 			return &Refusal{Err: ErrWorkerNeeded, Request: req.ID, Next: "name a worker in the request, or change router_mode", Status: 400}
 		}
 		c.By = model.ByRequired
@@ -49,7 +49,7 @@ func (r *Router) pools() []workerLoad {
 		p := workerLoad{worker: int32(w)}
 		for s := k.base; s < k.base+int32(k.Ranks); s++ {
 			if sc.why[s] == eligible {
-				p.room += r.slots[s].weight
+				p.room += 1 / r.slots[s].inverse
 				p.inflight += float64(r.load.ranks[s].requests)
 			}
 		}

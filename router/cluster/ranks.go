@@ -19,10 +19,13 @@ func (r *Router) SetBlocked(t model.Target, blocked bool) bool {
 }
 
 // SetWeight divides a rank's load by w in every comparison; 0 closes it to new
-// conversations. 1 is Dynamo exactly.
+// conversations. 1 is Dynamo exactly. A negative or infinite weight is refused.
 func (r *Router) SetWeight(t model.Target, w float64) bool {
+	if !(w >= 0 && w <= math.MaxFloat32) {
+		return false
+	}
 	return r.set(t, func(s *slot) {
-		s.weight, s.inverse = w, 0
+		s.weight, s.inverse = w, 1
 		if w > 0 {
 			s.inverse = 1 / w
 		}

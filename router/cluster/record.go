@@ -14,7 +14,7 @@ func (r *Router) begin(req *Request, c *Choice, rec *model.Selection) {
 	*rec = model.Selection{
 		Request: req.ID, Mode: r.mode, Config: c.config, BlockTokens: r.opt.BlockTokens, PromptTokens: req.PromptTokens,
 		Blocks: max(1, (req.PromptTokens+r.opt.BlockTokens-1)/r.opt.BlockTokens),
-		Draw:   model.Unknown(), Margin: model.Unknown(), RunnerUp: model.Target{Rank: model.NoRank},
+		Draw:   model.Unknown(), Margin: model.Unknown(), RunnerUp: model.Target{Rank: model.NoRank}, Chosen: model.Target{Rank: model.NoRank},
 	}
 	rec.Candidates = append(cands, make([]model.ScoredTarget, len(r.slots))...)
 }
@@ -56,7 +56,7 @@ func (r *Router) finish(now time.Duration, req *Request, c *Choice, rec *model.S
 		rec.RunnerUp, _ = r.Target(c.RunnerUp)
 		rec.Margin = model.Maybe(c.Margin)
 	}
-	if c.By == model.ByBinding {
+	if !r.scratch.filtered {
 		// Nothing was compared: the record says what the bound rank looks like.
 		r.recordBound(now, req, c, rec)
 		return
@@ -102,9 +102,11 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
 	sc.taint[s.worker] = 1
 	w := &r.workers[s.worker]
-	sc.high[s.worker] = 0
+	sc.held[i] = float64(l.held) * s.inverse
+	sc.high[s.worker], sc.full[s.worker] = 0, 0
 	for k := w.base; k < w.base+int32(w.Ranks); k++ {
 		sc.high[s.worker] = max(sc.high[s.worker], float64(r.load.Pending(k))*r.slots[k].inverse)
+		sc.full[s.worker] = max(sc.full[s.worker], float64(r.load.ranks[k].held)*r.slots[k].inverse)
 	}
 	p := newPrompt(r.mode, &c.config, req.PromptTokens, r.opt.BlockTokens)
 	p.minActive = sc.active[i]

@@ -79,8 +79,10 @@ type scratch struct {
 	cost     []float64
 	prob     []float64
 	depth    []int32
-	live     []int32     // eligible slots
+	live     []int32 // eligible slots
+	held     []float64
 	high     []float64   // by worker: highest pending of its eligible ranks
+	full     []float64   // by worker: most tokens held by one of them
 	taint    []float64   // by worker: factor
 	barred   []exclusion // by worker
 	pool     []workerLoad
@@ -242,6 +244,7 @@ func (r *Router) resize() {
 	c.why, c.active, c.pending = make([]exclusion, n), make([]float64, n), make([]float64, n)
 	c.cost, c.prob, c.depth = make([]float64, n), make([]float64, n), make([]int32, n)
 	c.live = make([]int32, 0, n)
+	c.held, c.full = make([]float64, n), make([]float64, w)
 	c.high, c.taint, c.barred = make([]float64, w), make([]float64, w), make([]exclusion, w)
 	c.pool = make([]workerLoad, 0, w)
 }

@@ -39,6 +39,7 @@ type facts struct {
 	requests                   float64 // Q
 	decode                     float64 // D
 	pending, high              float64 // of the rank, and of the worker's ranks
+	held, full                 float64 // tokens held by the rank, and by the fullest of the worker's
 	taint                      float64
 	decodePool                 bool
 }
@@ -55,7 +56,7 @@ func (p *prompt) score(f *facts, t *model.ScoreTerms) float64 {
 	*t = model.ScoreTerms{
 		Device: f.device, Host: f.host, Disk: f.disk, Shared: f.shared, Overlap: overlap, CachedTokens: cached,
 		ActiveTokens: f.active, Requests: f.requests, DecodeBlocks: f.decode,
-		Pending: f.pending, HighestPending: f.high, Taint: f.taint, Decay: 1,
+		Pending: f.pending, HighestPending: f.high, Held: f.held, HighestHeld: f.full, Taint: f.taint, Decay: 1,
 	}
 	if p.lockstep {
 		p.scoreLockstep(f, t)
@@ -94,18 +95,29 @@ func (p *prompt) scoreDynamo(f *facts, t *model.ScoreTerms) {
 	t.Cost = t.Prefill + f.decode + t.Active
 }
 
+// ownShare is what the rank itself, rather than the fullest of its worker,
+// weighs in the price of tokens held.
+const ownShare = 1.0 / 32
+
 // scoreLockstep is our own cost, in tokens:
 //
-//	u + λ·rise + μ·pending + δ·decode tokens
+//	u + λ·rise + μ·pending + δ·held
 //
 // u is what is to be prefilled here after the match. A step of the worker
 // lasts as long as its slowest rank's, so work below the highest pending of
 // the worker is free for the others, and rise, what goes above it, costs all.
+// Decoding steps last as long as the fullest rank's, so held is what that one
+// will hold with the prompt, every request counted whole: attention reads a
+// shared block once for each. The rank's own share of it, a thirty-second,
+// keeps ranks below the fullest level, so that there is room for what comes.
 func (p *prompt) scoreLockstep(f *facts, t *model.ScoreTerms) {
 	c := p.cfg
 	t.New = float64(max(p.isl-t.CachedTokens, 0))
 	t.Rise = max(0, f.pending+t.New-f.high)
-	t.Cost = t.New + c.LockstepWeight*t.Rise + c.PendingWeight*f.pending + c.LockstepDecodeWeight*p.block*f.decode
+	own := f.held + float64(p.isl)
+	t.FullestAfter = max(f.full, own)
+	t.HeldTerm = c.LockstepDecodeWeight * (t.FullestAfter*(1-ownShare) + own*ownShare)
+	t.Cost = t.New + c.LockstepWeight*t.Rise + c.PendingWeight*f.pending + t.HeldTerm
 }
 
 // taintFactor is exp(−tanh(Σ weights of the matching taints)): below 1 draws

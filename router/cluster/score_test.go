@@ -101,7 +101,7 @@ func TestDynamoCost(t *testing.T) {
 	}
 }
 
-// Hand-computed: λ 2, μ 0.25, δ 0.5 and blocks of 16 tokens.
+// Hand-computed: λ 2, μ 0.25, δ 0.5, blocks of 16 tokens.
 func TestLockstepCost(t *testing.T) {
 	cases := map[string]struct {
 		isl        int
@@ -109,12 +109,13 @@ func TestLockstepCost(t *testing.T) {
 		fresh      float64
 		rise, cost float64
 	}{
-		"idle worker: all of it is a rise":      {160, facts{}, 160, 160, 480},
-		"below the worker's highest: free":      {160, facts{pending: 40, high: 200}, 160, 0, 170},
-		"part above":                            {160, facts{pending: 100, high: 200}, 160, 60, 305},
-		"match takes work and rise":             {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 105},
-		"decode load of 10 blocks is 80 tokens": {160, facts{decode: 10, high: 1000}, 160, 0, 240},
-		"host blocks count by their weight":     {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 112},
+		"idle worker: all of it is a rise":     {160, facts{}, 160, 160, 560},
+		"below the worker's highest: free":     {160, facts{pending: 40, high: 200}, 160, 0, 250},
+		"part above":                           {160, facts{pending: 100, high: 200}, 160, 60, 385},
+		"match takes work and rise":            {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 185},
+		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 160, 0, 404.84375},
+		"above it":                             {160, facts{held: 400, full: 500, high: 1000}, 160, 0, 440},
+		"host blocks count by their weight":    {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 192},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -25,10 +25,17 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 			}
 		}
 	}
-	var counts [exclusions]int
-	if r.filter(now, req, &counts) != nil {
+	want, err := r.wish(req)
+	if err != nil {
 		return false
 	}
+	if b := req.Bound; b != nil && b.Hard && b.Target.Rank == model.NoRank {
+		if at, ok := r.byID[b.Target.Worker]; ok {
+			want = wish{worker: at, rank: model.NoRank, stays: true}
+		}
+	}
+	var counts [exclusions]int
+	r.filter(now, req, want, &counts)
 	live := r.scratch.live
 	if len(live) == 0 {
 		return counts[exCap] > 0

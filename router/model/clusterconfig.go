@@ -79,7 +79,7 @@ func DefaultClusterConfig() ClusterConfig {
 		BusyWorkerRatio:  1, QueuePolicy: QueueFCFS, QueueMaxRequests: 1024, QueueMaxTokens: 1 << 26,
 		OverlapRefreshAfterSecs: 10,
 		SessionAffinityTTLSecs:  &ttl, SessionAffinityMode: AffinityHard,
-		LockstepWeight: 2, PendingWeight: 0.02, LockstepDecodeWeight: 0.02,
+		LockstepWeight: 2, PendingWeight: 0.1, LockstepDecodeWeight: 0.1,
 		PhantomAfterSecs: 300, BookingExpirySecs: 3600,
 	}
 }
