@@ -40,6 +40,7 @@ type Feed struct {
 	heard   bool   // any live batch came
 	seen    memory
 	highest uint64 // highest live number of this process
+	onConn  uint64 // highest live number on this connection
 	gap     gap
 	replay  replay
 
@@ -109,13 +110,17 @@ func (f *Feed) Live(now time.Time, conn, seq uint64, payload []byte) {
 		f.stats.Duplicates++
 		return
 	}
+	if fresh {
+		f.onConn = 0
+	}
+	f.onConn = max(f.onConn, seq)
 	if f.restarted(fresh, seq, content) {
+		f.onConn = seq
 		f.restart(now, conn, seq, payload, content)
 		return
 	}
-	if fresh && f.began && seq >= f.next && f.cfg.Replay {
-		f.gap.begin(now)
-		f.gap.verify = true
+	if fresh && f.cfg.Replay && seq >= f.next {
+		f.suspect(now, conn)
 	}
 	f.highest = max(f.highest, seq)
 	switch {
@@ -147,6 +152,22 @@ func (f *Feed) restarted(fresh bool, seq, content uint64) bool {
 		return known != content
 	}
 	return fresh || seq == 0 && f.first > 0
+}
+
+// suspect prepares for the case that a new connection leads to a process that
+// restarted unseen: the next replay must show that it did not. Answers on their
+// way, and batches held from other connections, are from before and do not
+// count; the replay brings them again if they are still true.
+func (f *Feed) suspect(now time.Time, conn uint64) {
+	if f.replay.asking {
+		f.replay.stale = true
+	}
+	f.gap.keepOnly(conn)
+	f.highest = f.onConn
+	if f.began {
+		f.gap.begin(now)
+		f.gap.verify = true
+	}
 }
 
 func (f *Feed) restart(now time.Time, conn, seq uint64, payload []byte, content uint64) {
