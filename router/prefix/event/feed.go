@@ -16,8 +16,8 @@ import (
 //
 // A restart is told by content and connection, not by number alone: a number
 // that was there before with other bytes is another process, and so is an old
-// number that opens a new connection with bytes nobody remembers. A duplicate
-// has the bytes that were seen. A restart wipes this publisher's ranks at once.
+// number that opens a new connection, or is followed by the next, with bytes
+// nobody remembers. A duplicate has the bytes that were seen. A restart wipes this publisher's ranks at once.
 //
 // During a gap the feed is in doubt: live batches wait (bounded), and the
 // replay goes first. Nothing is wiped unless batches are known to be lost. On a
@@ -33,16 +33,19 @@ type Feed struct {
 	batch  Batch
 	filter filter
 
-	next    uint64 // the number that comes next
-	began   bool   // something was handed on since the last wipe or start
-	first   uint64 // first number of this process that was handed on
-	conn    uint64 // connection of the newest live batch
-	heard   bool   // any live batch came
-	seen    memory
-	highest uint64 // highest live number of this process
-	onConn  uint64 // highest live number on this connection
-	gap     gap
-	replay  replay
+	next  uint64 // the number that comes next
+	began bool   // something was handed on since the last wipe or start
+	first uint64 // first number of this process that was handed on
+	conn  uint64 // connection of the newest live batch
+	heard bool   // any live batch came
+	seen  memory
+	// forgotten is the newest old batch whose content nobody remembers: one is a
+	// late duplicate, two in a row are another process.
+	forgotten happening
+	highest   uint64 // highest live number of this process
+	onConn    uint64 // highest live number on this connection
+	gap       gap
+	replay    replay
 
 	ranks []int32 // ranks spoken for, configured one first
 	health
@@ -148,10 +151,15 @@ func (f *Feed) restarted(fresh bool, seq, content uint64) bool {
 	if !f.began || seq >= f.next {
 		return false
 	}
+	if f.cfg.Format == TRTJSON && seq == 0 {
+		return true // a drained number never comes again, and event 0 is the same in every process
+	}
 	if known, ok := f.seen.get(seq); ok {
 		return known != content
 	}
-	return fresh || seq == 0 && f.first > 0
+	run := f.forgotten.n > 0 && seq == f.forgotten.seq+1
+	f.forgotten = happening{seq: seq, n: 1}
+	return fresh || run || seq == 0 && f.first > 0 || f.cfg.Format == TRTJSON
 }
 
 // suspect prepares for the case that a new connection leads to a process that
@@ -191,6 +199,7 @@ func (f *Feed) forget(now time.Time) {
 	f.wipe(true)
 	f.filter = newFilter(f.cfg.Format, f.cfg.BlockTokens)
 	f.seen.reset()
+	f.forgotten = happening{}
 	f.gap = gap{}
 	f.replay = replay{asking: f.replay.asking, stale: f.replay.asking, asked: f.replay.asked}
 	f.next, f.first, f.began, f.highest = 0, 0, false, 0
