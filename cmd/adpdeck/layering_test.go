@@ -32,6 +32,8 @@ var rooms = map[string]struct {
 	"tui/command":     {own: []string{"router/model"}},
 	"cmd/adpdeck":     {own: []string{"router", "feed", "themes", "tui", "cmd/adpdeck"}, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar", "github.com/charmbracelet"}},
 	"cmd/shots":       {own: []string{"tui", "themes", "feed", "router"}, outside: []string{"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/ansi", "github.com/charmbracelet/ultraviolet"}},
+
+	"router/prefix/event": {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each
