@@ -37,6 +37,7 @@ type Index struct {
 	exts     []ref
 	extShift uint
 	records  int
+	growAt   int // records at which the tables grow
 	bytes    int64
 	pressed  bool              // MaxBytes forbade to grow
 	extra    map[uint64]uint32 // owners beyond the first, by record, ID and tier
@@ -89,6 +90,7 @@ func New(opt Options) (*Index, error) {
 	ix.exts, ix.extShift = make([]ref, 1<<minTableBits), 64-minTableBits
 	ix.dir[0], ix.seqs.Load().next[0] = new(chunk), new(links)
 	ix.recs.used = 1 // 0 is no record
+	ix.growAt = 3 << minTableBits / 2
 	ix.bytes = 8<<minTableBits + chunkBytes
 	ix.epochs.now.Store(1)
 	ix.tick.Store(1)

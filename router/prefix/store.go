@@ -62,28 +62,41 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	}
 	fresh := false
 	done := 0
+	// plain: nothing but the new record changes when a new block is stored.
+	plain := tier == Device && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
 	for i, seq := range seqs {
 		if ix.records >= ix.opt.MaxBlocks {
 			ix.evictAny(min(len(seqs)-i, evictStep))
 			if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
 				break
 			}
+			plain = plain && t.noHoles()
 		}
 		r, twins := ix.find(seq, names[i], parent)
-		if r == 0 {
+		isNew := r == 0
+		if isNew {
 			if depth > maxDepth {
 				break
 			}
-			if r = ix.newBlock(id, seq, names[i], parent, depth, twins); r == 0 {
+			block := record{seq: seq, ext: names[i], parent: parent, stamp: now, hold: uint64(depth)<<depthShift | linkedBit}
+			if plain {
+				block.hold |= 1<<formShift | uint64(id)
+			}
+			if r = ix.newBlock(id, &block, twins); r == 0 {
 				break
 			}
 		}
-		var ok bool
-		if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
-			ix.freeIfIdle(r)
-			break
+		if isNew && plain {
+			t.stats.Blocks[Device]++
+			fresh = true
+		} else {
+			var ok bool
+			if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
+				ix.freeIfIdle(r)
+				break
+			}
+			atomic.StoreUint32(&ix.at(r).stamp, now)
 		}
-		atomic.StoreUint32(&ix.at(r).stamp, now)
 		parent, depth = r, depth+1
 		done++
 	}
@@ -107,11 +120,12 @@ func (ix *Index) preload(seqs []Chain, names []uint64) {
 	}
 	heads := s.heads[:len(seqs)]
 	for i, q := range seqs {
-		heads[i] = tbl.heads[ix.bucket(tbl, q)]
+		b, _ := ix.spot(tbl, q)
+		heads[i] = tbl.heads[b]
 		sum += uint64(ix.exts[ix.extBucket(names[i])])
 	}
-	for _, r := range heads {
-		sum += uint64(ix.at(r).seq)
+	for _, h := range heads {
+		sum += uint64(*tbl.link(h & refMask))
 	}
 	s.touch = sum
 }
@@ -120,11 +134,8 @@ func (ix *Index) preload(seqs []Chain, names []uint64) {
 // other records share the chain hash.
 func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool) {
 	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
+	for r := ix.first(tbl, seq); r != 0; r = ix.further(tbl, r, seq) {
 		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
 		if rec.ext == name && rec.parent == parent {
 			return r, twins
 		}
@@ -133,13 +144,14 @@ func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool
 	return 0, twins
 }
 
-// newBlock makes a record that nobody holds yet and links it.
-func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint32, twins bool) ref {
+// newBlock links a new record and returns it, or 0 when there is no room. When
+// room has to be made, the target must not lose the parent over it.
+func (ix *Index) newBlock(id ID, block *record, twins bool) ref {
 	r := ix.newRecord()
 	for try := 0; r == 0 && try < 2; try++ {
 		ix.evictAny(evictStep)
 		ix.advance()
-		if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
+		if block.parent != 0 && !ix.holds(ix.at(block.parent).hold, id, Disk) {
 			return 0
 		}
 		r = ix.newRecord()
@@ -149,11 +161,13 @@ func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint3
 	}
 	tbl := ix.seqs.Load()
 	rec := ix.at(r)
-	b, eb := ix.bucket(tbl, seq), ix.extBucket(name)
-	*rec = record{seq: seq, ext: name, parent: parent, extNext: ix.exts[eb], hold: uint64(depth)<<depthShift | linkedBit}
+	b, tag := ix.spot(tbl, block.seq)
+	eb := ix.extBucket(block.ext)
+	*rec = *block
+	rec.extNext = ix.exts[eb]
 	ix.exts[eb] = r
-	if parent != 0 {
-		p := ix.at(parent)
+	if block.parent != 0 {
+		p := ix.at(block.parent)
 		if rec.sibNext = p.child; p.child != 0 {
 			ix.at(p.child).sibPrev = r
 		}
@@ -161,25 +175,24 @@ func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint3
 	}
 	if twins {
 		rec.hold |= twinBit
-		ix.eachTwin(seq, func(o ref) bool {
+		ix.eachTwin(block.seq, func(o ref) bool {
 			tw := ix.at(o)
 			atomic.StoreUint64(&tw.hold, tw.hold|twinBit)
 			return true
 		})
 	}
-	tbl.insert(b, r)
-	ix.records++
-	ix.growTables()
+	tbl.insert(b, tag, r)
+	if ix.records++; ix.records > ix.growAt {
+		ix.growTables()
+	}
 	return r
 }
 
 // eachTwin calls f with every record of a chain hash until it returns false.
 func (ix *Index) eachTwin(seq Chain, f func(ref) bool) {
 	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
-		if ix.at(r).seq == seq && !f(r) {
-			return
-		}
+	for r := ix.first(tbl, seq); r != 0 && f(r); {
+		r = ix.further(tbl, r, seq)
 	}
 }
 
