@@ -188,14 +188,19 @@ func Tokens(ids []int32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&ids[0])), len(ids))
 }
 
-// tokenBytes is the little-endian form of the tokens: their own memory on
-// little-endian machines, a copy elsewhere.
-func tokenBytes(tokens []uint32) []byte {
+// rawTokens is the tokens' own memory.
+func rawTokens(tokens []uint32) []byte {
 	if len(tokens) == 0 {
 		return nil
 	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+}
+
+// tokenBytes is the little-endian form of the tokens: their own memory on
+// little-endian machines, a copy elsewhere.
+func tokenBytes(tokens []uint32) []byte {
 	if littleEndian() {
-		return unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+		return rawTokens(tokens)
 	}
 	out := make([]byte, 0, 4*len(tokens))
 	for _, t := range tokens {

@@ -51,14 +51,17 @@ type Index struct {
 
 // target is what the writer knows of a target.
 type target struct {
-	used    bool
-	holes   [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
-	leaves  leafHeap
-	waits   waits
-	approx  *leases
-	seq     uint64
-	inOrder bool // a numbered batch was applied
-	stats   TargetStats
+	used   bool
+	holes  [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
+	leaves leafHeap
+	// mostLeaves is how many notes are kept before stale ones are dropped,
+	// leafRoom how many are booked as memory.
+	mostLeaves, leafRoom int
+	waits                waits
+	approx               *leases
+	seq                  uint64
+	inOrder              bool // a numbered batch was applied
+	stats                TargetStats
 }
 
 // total is the target's blocks over all tiers.
@@ -122,7 +125,7 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 			continue
 		}
 		id := ID(i)
-		*t = target{used: true, approx: a, leaves: t.leaves[:0]}
+		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
 		t.stats.Target, t.stats.Approximate = name, a != nil
 		ix.byName[name] = id
 		if a != nil {
@@ -160,7 +163,7 @@ func (ix *Index) Drop(t model.Target) error {
 	clearBit(ix.live, id)
 	ix.wipe(id)
 	clearBit(ix.guessed, id)
-	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0]}
+	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0], leafRoom: ix.targets[id].leafRoom}
 	delete(ix.byName, t)
 	ix.rename()
 	return nil

@@ -54,7 +54,8 @@ func (ix *Index) stored(id ID, t *target, e *Event, a *Applied) bool {
 // of a prompt, and returns how many found room. The names may be overwritten
 // by a wake, not by attach.
 func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, names []uint64) int {
-	ix.preload(seqs, names)
+	known := ix.findAll(parent, seqs, names)
+	evicted := ix.evicted
 	now := ix.tick.Add(1)
 	depth := uint32(0)
 	if parent != 0 {
@@ -72,7 +73,11 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 			}
 			plain = plain && t.noHoles()
 		}
-		r, twins := ix.find(seq, names[i], parent)
+		r, twins := known[i]&refMask, known[i] == sharedMark
+		if ix.evicted != evicted { // what was found may be gone
+			r = ix.find(seq, names[i], parent)
+			twins = ix.first(ix.seqs.Load(), seq) != 0
+		}
 		isNew := r == 0
 		if isNew {
 			if depth > maxDepth {
@@ -110,38 +115,60 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	return done
 }
 
-// preload touches what attach will read, so that the loads overlap.
-func (ix *Index) preload(seqs []Chain, names []uint64) {
+// findAll finds the records of a chain of blocks below parent: each answer is
+// the record, 0 for none, or sharedMark. Nothing is stored between the loads, so that they overlap.
+func (ix *Index) findAll(parent ref, seqs []Chain, names []uint64) []ref {
 	s := &ix.scratch
 	tbl := ix.seqs.Load()
-	var sum uint64
 	if cap(s.heads) < len(seqs) {
 		s.heads = make([]ref, len(seqs))
 	}
 	heads := s.heads[:len(seqs)]
+	sum := uint64(0)
 	for i, q := range seqs {
 		b, _ := ix.spot(tbl, q)
 		heads[i] = tbl.heads[b]
 		sum += uint64(ix.exts[ix.extBucket(names[i])])
 	}
-	for _, h := range heads {
-		sum += uint64(*tbl.link(h & refMask))
-	}
 	s.touch = sum
+	for i, q := range seqs {
+		_, tag := ix.spot(tbl, q)
+		heads[i] = ix.seek(tbl, heads[i], tag, q)
+	}
+	known := true // the parent is a record; behind a new block all are new
+	for i, r := range heads {
+		switch rec := ix.at(r); {
+		case r == 0:
+			known = false
+			continue
+		case known && rec.ext == names[i] && rec.parent == parent:
+			parent = r
+			continue
+		case known:
+			r = ix.find(seqs[i], names[i], parent)
+			known = r != 0
+		default:
+			r = 0
+		}
+		if parent = r; r == 0 {
+			r = sharedMark
+		}
+		heads[i] = r
+	}
+	return heads
 }
 
-// find returns the record of that chain hash, name and parent, and whether
-// other records share the chain hash.
-func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool) {
+// sharedMark stands for no record where another has the same chain hash.
+const sharedMark ref = 1 << refBits
+
+// find returns the record of that chain hash, name and parent, 0 for none.
+func (ix *Index) find(seq Chain, name uint64, parent ref) ref {
 	tbl := ix.seqs.Load()
-	for r := ix.first(tbl, seq); r != 0; r = ix.further(tbl, r, seq) {
-		rec := ix.at(r)
-		if rec.ext == name && rec.parent == parent {
-			return r, twins
-		}
-		twins = true
+	r := ix.first(tbl, seq)
+	for r != 0 && (ix.at(r).ext != name || ix.at(r).parent != parent) {
+		r = ix.further(tbl, r, seq)
 	}
-	return 0, twins
+	return r
 }
 
 // newBlock links a new record and returns it, or 0 when there is no room. When
