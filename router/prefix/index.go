@@ -15,6 +15,8 @@ type Index struct {
 	opt   Options
 	words int    // of a bitset over all IDs
 	mix   uint64 // odd, drawn for this index
+	// maxHoles is listedHoles, less in tests.
+	maxHoles int
 
 	// What look-ups read.
 	dir          []*chunk // fixed length; a chunk stays once it is there
@@ -76,7 +78,7 @@ func New(opt Options) (*Index, error) {
 	// Slots that wait for look-ups to pass stand beside the blocks in use.
 	slots := opt.MaxBlocks + opt.MaxBlocks/16 + 2*chunkSize
 	ix := &Index{
-		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1,
+		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1, maxHoles: listedHoles,
 		dir:     make([]*chunk, slots>>chunkBits+1),
 		gens:    make([]atomic.Uint32, opt.Targets),
 		targets: make([]target, opt.Targets),
