@@ -232,6 +232,10 @@ func (w *world) check(prompt int) {
 
 // checkFigures compares the counts of blocks and of waiting ones.
 func (w *world) checkFigures() {
+	parents := map[content]content{}
+	for key, c := range w.all {
+		parents[c] = content(key[0])
+	}
 	for k, id := range w.ids {
 		s, err := w.ix.TargetStats(id)
 		if err != nil {
@@ -240,6 +244,15 @@ func (w *world) checkFigures() {
 		var blocks [Tiers]int
 		for key := range w.refs[k].blocks {
 			blocks[key.tier]++
+		}
+		holes := map[content]bool{}
+		for c := range w.refs[k].held[Device] {
+			if p := parents[c]; p != 0 && w.refs[k].held[Device][p] == 0 {
+				holes[p] = true
+			}
+		}
+		if s.Holes != len(holes) {
+			w.t.Fatalf("target %d: index counts %d holes, reference %d", k, s.Holes, len(holes))
 		}
 		if s.Blocks != blocks || s.Waiting != len(w.refs[k].waiting) {
 			w.t.Fatalf("target %d: index holds %v, %d wait; reference %v, %d wait", k, s.Blocks, s.Waiting, blocks, len(w.refs[k].waiting))
