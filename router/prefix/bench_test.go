@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/zeebo/xxh3"
+
 	"adpdeck/router/model"
 )
 
@@ -220,27 +222,39 @@ func BenchmarkRemoved16(b *testing.B) {
 	cpu.report(b)
 }
 
+// Once is one XXH3 over all bytes of each block and nothing else, whole one
+// over the prompt at once, which gives no block hashes.
 func BenchmarkChains(b *testing.B) {
 	for _, n := range []int{4096, 32768, 131072} {
 		tokens := make([]uint32, n)
 		for i := range tokens {
 			tokens[i] = uint32(i * 7919)
 		}
+		raw := tokenBytes(tokens)
 		h, _ := NewHasher(16, Seed("", ""))
-		b.Run(fmt.Sprintf("%dk/locals", n/1024), func(b *testing.B) {
-			b.SetBytes(int64(4 * n))
-			var dst []Local
-			for range b.N {
-				dst = h.Locals(dst[:0], tokens)
-			}
-		})
-		b.Run(fmt.Sprintf("%dk/chains", n/1024), func(b *testing.B) {
-			b.SetBytes(int64(4 * n))
-			b.ReportAllocs()
-			var dst []Chain
-			for range b.N {
-				dst = h.Chains(dst[:0], tokens)
-			}
-		})
+		var dst []Chain
+		sum := uint64(0)
+		for name, f := range map[string]func(){
+			"chains": func() { dst = h.Chains(dst[:0], tokens) },
+			"once": func() {
+				for i := 0; i < len(raw); i += 64 {
+					sum += xxh3.HashSeed(raw[i:i+64], baseSeed)
+				}
+			},
+			"whole": func() { sum += xxh3.HashSeed(raw, baseSeed) },
+		} {
+			b.Run(fmt.Sprintf("%dk/%s", n/1024, name), func(b *testing.B) {
+				f()
+				cpu := newCPUMeter()
+				b.ReportAllocs()
+				b.ResetTimer()
+				cpu.start()
+				for range b.N {
+					f()
+				}
+				cpu.stop()
+				cpu.report(b)
+			})
+		}
 	}
 }
