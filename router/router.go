@@ -271,6 +271,7 @@ func (r *Router) reconfigure() {
 	// Mode and settings were checked before they were set, and every slot has
 	// its place, so that neither can be refused.
 	_ = r.steer.tier.Configure(r.settings.RouterMode, r.settings.ClusterConfig)
+	r.steer.queue.Reorder(&r.settings.ClusterConfig)
 	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig))
 }
 
@@ -290,8 +291,12 @@ func (r *Router) lock(now time.Time) time.Time {
 // elapsed is the router's time since its start.
 func (r *Router) elapsed() time.Duration { return r.now.Sub(r.start) }
 
-// unlock wakes the subscribers, without waiting for any, and frees the lock.
+// unlock lets requests go whose turn in the queue has come, wakes the
+// subscribers, without waiting for any, and frees the lock.
 func (r *Router) unlock() {
+	if r.steer.queue.Len() > 0 {
+		r.wake()
+	}
 	for _, s := range r.subs {
 		select {
 		case s.c <- struct{}{}:

@@ -74,7 +74,7 @@ func TestAFrozenScreenStandsStill(t *testing.T) {
 
 func TestWhileTypingTheHintsAreThoseOfTheText(t *testing.T) {
 	c := screen(t, fixture.Normal(), 80, 24)
-	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "e"}} {
+	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "/"}, {"4", "/"}, {"5", "e"}} {
 		c.press(keys...)
 		c.want(-1, "⏎ keep  esc back  ^u clear")
 		c.press("esc")

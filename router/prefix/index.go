@@ -15,6 +15,8 @@ type Index struct {
 	opt   Options
 	words int    // of a bitset over all IDs
 	mix   uint64 // odd, drawn for this index
+	// maxHoles is listedHoles, less in tests.
+	maxHoles int
 
 	// What look-ups read.
 	dir          []*chunk // fixed length; a chunk stays once it is there
@@ -37,6 +39,7 @@ type Index struct {
 	exts     []ref
 	extShift uint
 	records  int
+	growAt   int // records at which the tables grow
 	bytes    int64
 	pressed  bool              // MaxBytes forbade to grow
 	extra    map[uint64]uint32 // owners beyond the first, by record, ID and tier
@@ -50,14 +53,17 @@ type Index struct {
 
 // target is what the writer knows of a target.
 type target struct {
-	used    bool
-	holes   [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
-	leaves  leafHeap
-	waits   waits
-	approx  *leases
-	seq     uint64
-	inOrder bool // a numbered batch was applied
-	stats   TargetStats
+	used   bool
+	holes  [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
+	leaves leafHeap
+	// mostLeaves is how many notes are kept before stale ones are dropped,
+	// leafRoom how many are booked as memory.
+	mostLeaves, leafRoom int
+	waits                waits
+	approx               *leases
+	seq                  uint64
+	inOrder              bool // a numbered batch was applied
+	stats                TargetStats
 }
 
 // total is the target's blocks over all tiers.
@@ -72,7 +78,7 @@ func New(opt Options) (*Index, error) {
 	// Slots that wait for look-ups to pass stand beside the blocks in use.
 	slots := opt.MaxBlocks + opt.MaxBlocks/16 + 2*chunkSize
 	ix := &Index{
-		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1,
+		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1, maxHoles: listedHoles,
 		dir:     make([]*chunk, slots>>chunkBits+1),
 		gens:    make([]atomic.Uint32, opt.Targets),
 		targets: make([]target, opt.Targets),
@@ -89,6 +95,7 @@ func New(opt Options) (*Index, error) {
 	ix.exts, ix.extShift = make([]ref, 1<<minTableBits), 64-minTableBits
 	ix.dir[0], ix.seqs.Load().next[0] = new(chunk), new(links)
 	ix.recs.used = 1 // 0 is no record
+	ix.growAt = 3 << minTableBits / 2
 	ix.bytes = 8<<minTableBits + chunkBytes
 	ix.epochs.now.Store(1)
 	ix.tick.Store(1)
@@ -120,7 +127,7 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 			continue
 		}
 		id := ID(i)
-		*t = target{used: true, approx: a, leaves: t.leaves[:0]}
+		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
 		t.stats.Target, t.stats.Approximate = name, a != nil
 		ix.byName[name] = id
 		if a != nil {
@@ -158,7 +165,7 @@ func (ix *Index) Drop(t model.Target) error {
 	clearBit(ix.live, id)
 	ix.wipe(id)
 	clearBit(ix.guessed, id)
-	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0]}
+	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0], leafRoom: ix.targets[id].leafRoom}
 	delete(ix.byName, t)
 	ix.rename()
 	return nil

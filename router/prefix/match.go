@@ -222,13 +222,8 @@ func (m *Matcher) fetch(pos int, set []uint64) {
 	clear(set)
 	ix, seq := m.ix, m.chain[pos]
 	m.probe = probe{pos: pos}
-	r := atomic.LoadUint32(&m.tbl.heads[ix.bucket(m.tbl, seq)])
-	for ; r != 0; r = m.tbl.after(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
-		w := atomic.LoadUint64(&rec.hold)
+	for r := ix.first(m.tbl, seq); r != 0; r = ix.further(m.tbl, r, seq) {
+		w := atomic.LoadUint64(&ix.at(r).hold)
 		m.join(w, set)
 		m.probe.r = r
 		if w&twinBit == 0 {

@@ -61,7 +61,6 @@ func (ix *Index) Stats() Stats {
 	}
 	for i := range ix.targets {
 		s.Owned += ix.targets[i].total()
-		s.Bytes += int64(cap(ix.targets[i].leaves)) * 8
 	}
 	return s
 }

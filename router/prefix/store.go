@@ -54,7 +54,8 @@ func (ix *Index) stored(id ID, t *target, e *Event, a *Applied) bool {
 // of a prompt, and returns how many found room. The names may be overwritten
 // by a wake, not by attach.
 func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, names []uint64) int {
-	ix.preload(seqs, names)
+	known := ix.findAll(parent, seqs, names)
+	evicted := ix.evicted
 	now := ix.tick.Add(1)
 	depth := uint32(0)
 	if parent != 0 {
@@ -62,28 +63,45 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	}
 	fresh := false
 	done := 0
+	// plain: nothing but the new record changes when a new block is stored.
+	plain := tier == Device && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
 	for i, seq := range seqs {
 		if ix.records >= ix.opt.MaxBlocks {
 			ix.evictAny(min(len(seqs)-i, evictStep))
 			if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
 				break
 			}
+			plain = plain && t.noHoles()
 		}
-		r, twins := ix.find(seq, names[i], parent)
-		if r == 0 {
+		r, twins := known[i]&refMask, known[i] == sharedMark
+		if ix.evicted != evicted { // what was found may be gone
+			r = ix.find(seq, names[i], parent)
+			twins = ix.first(ix.seqs.Load(), seq) != 0
+		}
+		isNew := r == 0
+		if isNew {
 			if depth > maxDepth {
 				break
 			}
-			if r = ix.newBlock(id, seq, names[i], parent, depth, twins); r == 0 {
+			block := record{seq: seq, ext: names[i], parent: parent, stamp: now, hold: uint64(depth)<<depthShift | linkedBit}
+			if plain {
+				block.hold |= 1<<formShift | uint64(id)
+			}
+			if r = ix.newBlock(id, &block, twins); r == 0 {
 				break
 			}
 		}
-		var ok bool
-		if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
-			ix.freeIfIdle(r)
-			break
+		if isNew && plain {
+			t.stats.Blocks[Device]++
+			fresh = true
+		} else {
+			var ok bool
+			if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
+				ix.freeIfIdle(r)
+				break
+			}
+			atomic.StoreUint32(&ix.at(r).stamp, now)
 		}
-		atomic.StoreUint32(&ix.at(r).stamp, now)
 		parent, depth = r, depth+1
 		done++
 	}
@@ -97,49 +115,70 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	return done
 }
 
-// preload touches what attach will read, so that the loads overlap.
-func (ix *Index) preload(seqs []Chain, names []uint64) {
+// findAll finds the records of a chain of blocks below parent: each answer is
+// the record, 0 for none, or sharedMark. Nothing is stored between the loads, so that they overlap.
+func (ix *Index) findAll(parent ref, seqs []Chain, names []uint64) []ref {
 	s := &ix.scratch
 	tbl := ix.seqs.Load()
-	var sum uint64
 	if cap(s.heads) < len(seqs) {
 		s.heads = make([]ref, len(seqs))
 	}
 	heads := s.heads[:len(seqs)]
+	sum := uint64(0)
 	for i, q := range seqs {
-		heads[i] = tbl.heads[ix.bucket(tbl, q)]
+		b, _ := ix.spot(tbl, q)
+		heads[i] = tbl.heads[b]
 		sum += uint64(ix.exts[ix.extBucket(names[i])])
 	}
-	for _, r := range heads {
-		sum += uint64(ix.at(r).seq)
-	}
 	s.touch = sum
-}
-
-// find returns the record of that chain hash, name and parent, and whether
-// other records share the chain hash.
-func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool) {
-	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
-		if rec.ext == name && rec.parent == parent {
-			return r, twins
-		}
-		twins = true
+	for i, q := range seqs {
+		_, tag := ix.spot(tbl, q)
+		heads[i] = ix.seek(tbl, heads[i], tag, q)
 	}
-	return 0, twins
+	known := true // the parent is a record; behind a new block all are new
+	for i, r := range heads {
+		switch rec := ix.at(r); {
+		case r == 0:
+			known = false
+			continue
+		case known && rec.ext == names[i] && rec.parent == parent:
+			parent = r
+			continue
+		case known:
+			r = ix.find(seqs[i], names[i], parent)
+			known = r != 0
+		default:
+			r = 0
+		}
+		if parent = r; r == 0 {
+			r = sharedMark
+		}
+		heads[i] = r
+	}
+	return heads
 }
 
-// newBlock makes a record that nobody holds yet and links it.
-func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint32, twins bool) ref {
+// sharedMark stands for no record where another has the same chain hash.
+const sharedMark ref = 1 << refBits
+
+// find returns the record of that chain hash, name and parent, 0 for none.
+func (ix *Index) find(seq Chain, name uint64, parent ref) ref {
+	tbl := ix.seqs.Load()
+	r := ix.first(tbl, seq)
+	for r != 0 && (ix.at(r).ext != name || ix.at(r).parent != parent) {
+		r = ix.further(tbl, r, seq)
+	}
+	return r
+}
+
+// newBlock links a new record and returns it, or 0 when there is no room. When
+// room has to be made, the target must not lose the parent over it.
+func (ix *Index) newBlock(id ID, block *record, twins bool) ref {
 	r := ix.newRecord()
 	for try := 0; r == 0 && try < 2; try++ {
 		ix.evictAny(evictStep)
 		ix.advance()
-		if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
+		if block.parent != 0 && !ix.holds(ix.at(block.parent).hold, id, Disk) {
 			return 0
 		}
 		r = ix.newRecord()
@@ -149,11 +188,13 @@ func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint3
 	}
 	tbl := ix.seqs.Load()
 	rec := ix.at(r)
-	b, eb := ix.bucket(tbl, seq), ix.extBucket(name)
-	*rec = record{seq: seq, ext: name, parent: parent, extNext: ix.exts[eb], hold: uint64(depth)<<depthShift | linkedBit}
+	b, tag := ix.spot(tbl, block.seq)
+	eb := ix.extBucket(block.ext)
+	*rec = *block
+	rec.extNext = ix.exts[eb]
 	ix.exts[eb] = r
-	if parent != 0 {
-		p := ix.at(parent)
+	if block.parent != 0 {
+		p := ix.at(block.parent)
 		if rec.sibNext = p.child; p.child != 0 {
 			ix.at(p.child).sibPrev = r
 		}
@@ -161,25 +202,24 @@ func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint3
 	}
 	if twins {
 		rec.hold |= twinBit
-		ix.eachTwin(seq, func(o ref) bool {
+		ix.eachTwin(block.seq, func(o ref) bool {
 			tw := ix.at(o)
 			atomic.StoreUint64(&tw.hold, tw.hold|twinBit)
 			return true
 		})
 	}
-	tbl.insert(b, r)
-	ix.records++
-	ix.growTables()
+	tbl.insert(b, tag, r)
+	if ix.records++; ix.records > ix.growAt {
+		ix.growTables()
+	}
 	return r
 }
 
 // eachTwin calls f with every record of a chain hash until it returns false.
 func (ix *Index) eachTwin(seq Chain, f func(ref) bool) {
 	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
-		if ix.at(r).seq == seq && !f(r) {
-			return
-		}
+	for r := ix.first(tbl, seq); r != 0 && f(r); {
+		r = ix.further(tbl, r, seq)
 	}
 }
 

@@ -2,51 +2,89 @@ package prefix
 
 import "sync/atomic"
 
+// slot is a ref with six bits of the hash of what it refers to, so that most
+// records in a bucket are passed over without reading them.
+type slot = uint32
+
+const (
+	refBits = 26
+	refMask = 1<<refBits - 1
+	tagBits = 32 - refBits
+	tagMask = 1<<tagBits - 1
+)
+
 // links are the next pointers of one chunk of records.
-type links [chunkSize]ref
+type links [chunkSize]slot
 
 // seqTable finds records by chain hash: buckets of linked records. Readers
 // walk it while the writer links and unlinks; growing builds a new one, so
 // that a look-up on the old one is not disturbed.
 type seqTable struct {
-	heads []ref
+	heads []slot
 	shift uint
 	next  []*links
 }
 
 func newSeqTable(bits uint, chunks int) *seqTable {
-	return &seqTable{heads: make([]ref, 1<<bits), shift: 64 - bits, next: make([]*links, chunks)}
+	return &seqTable{heads: make([]slot, 1<<bits), shift: 64 - bits, next: make([]*links, chunks)}
 }
 
-// bucket spreads with an odd factor that is drawn for each index, so that
-// prompts cannot be built to share a bucket.
-func (ix *Index) bucket(t *seqTable, s Chain) int { return int(uint64(s) * ix.mix >> t.shift) }
+// spot is the bucket of a chain hash and its tag, in place in a slot. It
+// spreads with an odd factor that is drawn for each index, so that prompts
+// cannot be built to share a bucket.
+func (ix *Index) spot(t *seqTable, s Chain) (bucket int, tag slot) {
+	h := uint64(s) * ix.mix >> (t.shift - tagBits)
+	return int(h >> tagBits), slot(h&tagMask) << refBits
+}
 
-func (t *seqTable) link(r ref) *ref { return &t.next[r>>chunkBits][r&chunkMask] }
+func (t *seqTable) link(r ref) *slot { return &t.next[r>>chunkBits][r&chunkMask] }
 
-// after is the record behind r in its bucket.
-func (t *seqTable) after(r ref) ref { return atomic.LoadUint32(t.link(r)) }
+// seek is the first record of a chain hash from a slot on, 0 for none.
+func (ix *Index) seek(t *seqTable, s, tag slot, seq Chain) ref {
+	for s != 0 {
+		r := s & refMask
+		if s&^refMask == tag && ix.at(r).seq == seq {
+			return r
+		}
+		s = atomic.LoadUint32(t.link(r))
+	}
+	return 0
+}
 
-func (t *seqTable) insert(b int, r ref) {
-	atomic.StoreUint32(t.link(r), t.heads[b])
-	atomic.StoreUint32(&t.heads[b], r)
+// first is the newest record of a chain hash, 0 for none.
+func (ix *Index) first(t *seqTable, seq Chain) ref {
+	b, tag := ix.spot(t, seq)
+	return ix.seek(t, atomic.LoadUint32(&t.heads[b]), tag, seq)
+}
+
+// further is the next record of the same chain hash after r.
+func (ix *Index) further(t *seqTable, r ref, seq Chain) ref {
+	_, tag := ix.spot(t, seq)
+	return ix.seek(t, atomic.LoadUint32(t.link(r)), tag, seq)
+}
+
+// insert links a record that no reader can see yet.
+func (t *seqTable) insert(b int, tag slot, r ref) {
+	*t.link(r) = t.heads[b]
+	atomic.StoreUint32(&t.heads[b], tag|r)
 }
 
 func (t *seqTable) remove(b int, r ref) {
 	at := &t.heads[b]
-	for *at != r {
-		at = t.link(*at)
+	for *at&refMask != r {
+		at = t.link(*at & refMask)
 	}
 	atomic.StoreUint32(at, *t.link(r))
 }
 
-const minTableBits = 10
+const minTableBits = 12
 
-// growTables doubles the tables when they hold more than one and a half
-// records a bucket.
+// growTables doubles the tables, which hold one and a half records a bucket.
+// Where MaxBytes forbids it, the buckets go on growing.
 func (ix *Index) growTables() {
 	old := ix.seqs.Load()
-	if ix.records <= len(old.heads)*3/2 || !ix.mayGrow(int64(8*len(old.heads))) {
+	ix.growAt = 3 * len(old.heads)
+	if !ix.mayGrow(int64(8 * len(old.heads))) {
 		return
 	}
 	bits := 64 - old.shift + 1
@@ -63,8 +101,8 @@ func (ix *Index) growTables() {
 				continue
 			}
 			rec := &k[i]
-			b := ix.bucket(t, rec.seq)
-			*t.link(r), t.heads[b] = t.heads[b], r
+			b, tag := ix.spot(t, rec.seq)
+			*t.link(r), t.heads[b] = t.heads[b], tag|r
 			e := rec.ext * ix.mix >> t.shift
 			rec.extNext, exts[e] = exts[e], r
 		}

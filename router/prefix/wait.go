@@ -153,7 +153,7 @@ func (ix *Index) wake(id ID, t *target, names []uint64, a *Applied) {
 			}
 			a.Stored++
 			if w.count > 1 {
-				if r, _ := ix.find(seq, w.name, parent); r != 0 {
+				if r := ix.find(seq, w.name, parent); r != 0 {
 					ix.extra[extraKey(r, id, w.tier)] += w.count - 1
 				}
 			}

@@ -167,6 +167,10 @@ func (d *doc) off(field *model.Field) cell.Text {
 func usedBy[T ~string](kind cell.Text, names []T) cell.Text {
 	var t cell.Text
 	for i, n := range names {
+		if i == 2 && len(names) > 3 {
+			t = cell.Say("%s +%s", t, cell.Int(len(names)-i))
+			break
+		}
 		if i > 0 {
 			t = cell.Say("%s, %s", t, cell.Foreign(string(n)))
 		} else {
