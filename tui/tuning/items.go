@@ -64,15 +64,15 @@ type doc struct {
 	mode    model.RouterMode // likewise
 	cluster model.ClusterConfig
 	gate    bool
-	// used are the engine tier's that act, cluster the cluster tier's in groups.
-	used, gates, unused, switchs []model.Field
+	// used are the names of the engine tier's that act, groups the cluster tier's.
+	used, gates, unused, switchs []string
 	groups                       []group
 }
 
 // group is a part of the cluster tier's fields.
 type group struct {
 	title  cell.Text
-	fields []model.Field
+	fields []string
 }
 
 // groupOf is the group that begins with the cluster tier's field called name.
@@ -101,7 +101,9 @@ func gather(f *view.Frame) doc {
 		groups: []group{{title: cell.Lit("CLUSTER TIER")}},
 	}
 	tier := false // from here on the fields are the cluster tier's
-	for _, field := range model.Fields() {
+	all := model.Fields()
+	for i := range all {
+		field := &all[i]
 		if title, begins := groupOf(field.Name); begins {
 			d.groups = append(d.groups, group{title: title})
 			tier = true
@@ -109,18 +111,18 @@ func gather(f *view.Frame) doc {
 		switch {
 		case field.Name == model.FieldPolicy || field.PerTarget:
 		case field.Name == model.FieldRouterMode:
-			d.groups[0].fields = append(d.groups[0].fields, field)
+			d.groups[0].fields = append(d.groups[0].fields, field.Name)
 		case field.Name == model.FieldKVCacheAware || field.Name == model.FieldConversationAffinity:
-			d.switchs = append(d.switchs, field)
+			d.switchs = append(d.switchs, field.Name)
 		case field.Name == model.FieldEnableBalance || field.Needs == model.FieldEnableBalance:
-			d.gates = append(d.gates, field)
-		case !d.reads(&field):
-			d.unused = append(d.unused, field)
+			d.gates = append(d.gates, field.Name)
+		case !d.reads(field):
+			d.unused = append(d.unused, field.Name)
 		case tier:
 			last := &d.groups[len(d.groups)-1]
-			last.fields = append(last.fields, field)
+			last.fields = append(last.fields, field.Name)
 		default:
-			d.used = append(d.used, field)
+			d.used = append(d.used, field.Name)
 		}
 	}
 	return d
@@ -188,10 +190,10 @@ func usedBy[T ~string](kind cell.Text, names []T) cell.Text {
 
 // knobs are the lines of fields and weights.
 func (v *View) knobs(f *view.Frame, d *doc, airy bool) []line {
-	var out []line
-	add := func(fields []model.Field) {
-		for i := range fields {
-			out = append(out, line{item: item{kind: kindKnob, name: fields[i].Name}})
+	out := make([]line, 0, 96)
+	add := func(names []string) {
+		for _, n := range names {
+			out = append(out, line{item: item{kind: kindKnob, name: n}})
 		}
 	}
 	title := func(t cell.Text) {
