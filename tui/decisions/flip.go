@@ -89,7 +89,8 @@ func solve(f Flip, all []curve, targets []model.Target, chosen int) Flip {
 		lo, hi = min(field.Min, f.Now), max(field.Max, f.Now)
 	}
 	below, above, belowTo, aboveTo := turns(all, chosen, f.Now, lo, hi)
-	if belowTo >= 0 {
+	// At the bound itself all that differs may be how the parts were rounded.
+	if belowTo >= 0 && below-lo > 1e-9*f.Now {
 		f.Below = &Turn{At: below, To: targets[belowTo]}
 	}
 	if aboveTo >= 0 {

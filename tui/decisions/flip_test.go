@@ -213,6 +213,31 @@ func TestFlipsByHand(t *testing.T) {
 	}
 }
 
+// Candidates that only δ tells apart are equal at δ 0; that is no flip, however
+// the sums were rounded.
+func TestEqualAtTheBoundIsNoFlip(t *testing.T) {
+	s := &model.Selection{Mode: model.ModeLockstep, By: model.ByCost, Config: model.DefaultClusterConfig(), Chosen: model.Target{Worker: "w"}}
+	s.Config.LockstepDecodeWeight = .1
+	for k, held := range []float64{66_880, 68_310, 67_520.3} {
+		var c model.ScoredTarget
+		c.Target = model.Target{Worker: "w", Rank: k}
+		c.New, c.Rise, c.HighestPending, c.Pending, c.Taint = 873.1, 873.7, .3, .1, 1
+		c.HeldTerm = .1 * held
+		for _, v := range lockstepTerms(&s.Config, &c.ScoreTerms) {
+			c.Cost += v
+		}
+		s.Candidates = append(s.Candidates, c)
+	}
+	for _, f := range Weights(s) {
+		if f.Below != nil || f.Above != nil {
+			t.Errorf("%s flips: %+v %+v", f.Sign, f.Below, f.Above)
+		}
+	}
+	if len(Weights(s)) != 4 {
+		t.Errorf("%d weights", len(Weights(s)))
+	}
+}
+
 func TestNoFlipWhereNothingWasCompared(t *testing.T) {
 	if f := Weights(nil); f != nil {
 		t.Error("no selection")

@@ -41,7 +41,7 @@ func Weights(s *model.Selection) []Flip {
 				continue
 			}
 			c := w.curve(s, &k.ScoreTerms)
-			if !near(c.at(now), k.Cost) || lockstep && !adds(s, &k.ScoreTerms) {
+			if !near(c.at(now), k.Cost) {
 				return nil
 			}
 			if k.Target == s.Chosen {
@@ -100,40 +100,47 @@ func creditCurve(s *model.Selection, t *model.ScoreTerms) curve {
 	}
 }
 
-// lockstepWeights are those of new + λ × rise + ω × the worker's highest pending
-// + μ × pending + δ × tokens held. What δ is multiplied with is known from the
-// record only where δ is not 0.
+// lockstepTerms are the parts of the lockstep cost: new, λ × rise, ω × the
+// worker's highest pending, μ × pending, δ × tokens held.
+func lockstepTerms(c *model.ClusterConfig, t *model.ScoreTerms) [5]float64 {
+	return [5]float64{
+		t.New, c.LockstepWeight * t.Rise, c.WorkerPendingWeight * t.HighestPending, c.PendingWeight * t.Pending, t.HeldTerm,
+	}
+}
+
+// lockstepWeights are those of that cost. What δ is multiplied with is known
+// from the record only where δ is not 0.
 func lockstepWeights() []weight {
-	// but is the cost at x instead of a weight that is w and has the factor by.
-	but := func(t *model.ScoreTerms, w, by float64) curve {
-		return straight(t.Cost-t.Taint*w*by, t.Taint*by)
+	// but is the cost by the weight of part k, which is multiplied with by. The
+	// other parts are added in one order, so that candidates that are equal in
+	// them come out equal.
+	but := func(s *model.Selection, t *model.ScoreTerms, k int, by float64) curve {
+		rest := 0.0
+		for i, v := range lockstepTerms(&s.Config, t) {
+			if i != k {
+				rest += v
+			}
+		}
+		return straight(t.Taint*rest, t.Taint*by)
 	}
 	return []weight{
 		{
 			"lockstep_weight", "λ", func(c *model.ClusterConfig) float64 { return c.LockstepWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve { return but(t, s.Config.LockstepWeight, t.Rise) },
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 1, t.Rise) },
 		},
 		{
 			"worker_pending_weight", "ω", func(c *model.ClusterConfig) float64 { return c.WorkerPendingWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve {
-				return but(t, s.Config.WorkerPendingWeight, t.HighestPending)
-			},
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 2, t.HighestPending) },
 		},
 		{
 			"pending_weight", "μ", func(c *model.ClusterConfig) float64 { return c.PendingWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve { return but(t, s.Config.PendingWeight, t.Pending) },
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 3, t.Pending) },
 		},
 		{
 			"lockstep_decode_weight", "δ", func(c *model.ClusterConfig) float64 { return c.LockstepDecodeWeight },
 			func(s *model.Selection, t *model.ScoreTerms) curve {
-				return but(t, s.Config.LockstepDecodeWeight, t.HeldTerm/s.Config.LockstepDecodeWeight)
+				return but(s, t, 4, t.HeldTerm/s.Config.LockstepDecodeWeight)
 			},
 		},
 	}
-}
-
-// adds reports whether the recorded terms of a lockstep cost add up to it.
-func adds(s *model.Selection, t *model.ScoreTerms) bool {
-	c := &s.Config
-	return near(t.Taint*(t.New+c.LockstepWeight*t.Rise+c.WorkerPendingWeight*t.HighestPending+c.PendingWeight*t.Pending+t.HeldTerm), t.Cost)
 }
