@@ -22,6 +22,8 @@ type stateHead struct {
 	Initial  *model.Settings `json:"initial"`
 	Totals   *model.Totals   `json:"totals"`
 	Source   *model.Source   `json:"source"`
+
+	IndexTotals *model.IndexTotals `json:"index_totals,omitempty"`
 }
 
 // changeHead is what a Change holds beside its lists.
@@ -31,6 +33,24 @@ type changeHead struct {
 	Settings *model.Settings `json:"settings,omitempty"`
 	Totals   *model.Totals   `json:"totals,omitempty"`
 	Source   *model.Source   `json:"source,omitempty"`
+
+	IndexTotals     *model.IndexTotals `json:"index_totals,omitempty"`
+	Findings        []model.Finding    `json:"findings,omitempty"`
+	FindingsChanged bool               `json:"findings_changed,omitempty"`
+}
+
+// fitFindings cuts findings to what a message holds beside the rest: they are
+// replaced as a whole, so that they may not be split.
+func fitFindings(findings []model.Finding) []model.Finding {
+	size := 0
+	for i := range findings {
+		f := &findings[i]
+		// A byte of foreign text takes up to six in JSON.
+		if size += 256 + 6*(len(f.Message)+len(f.Next)+len(f.Target.Worker)); size > partBytes/2 {
+			return findings[:i]
+		}
+	}
+	return findings
 }
 
 // begin writes the members that every frame of the stream starts with.
@@ -53,8 +73,8 @@ type snapshot struct {
 
 func newSnapshot(epoch string, seq uint64, s *model.State) *snapshot {
 	return &snapshot{epoch: epoch, seq: seq, state: s, packer: newPacker(
-		listOf("workers", s.Workers), listOf("ranks", s.Ranks), listOf("revisions", s.Revisions),
-		listOf("events", s.Events), listOf("convs", s.Convs),
+		listOf("workers", s.Workers), listOf("ranks", s.Ranks), listOf("index", s.Index), listOf("findings", s.Findings),
+		listOf("revisions", s.Revisions), listOf("events", s.Events), listOf("convs", s.Convs),
 	)}
 }
 
@@ -69,6 +89,7 @@ func (s *snapshot) next() (msg []byte, more bool, err error) {
 	} else {
 		head, err := json.Marshal(&stateHead{
 			s.state.At, s.state.Version, &s.state.Settings, &s.state.Initial, &s.state.Totals, &s.state.Source,
+			s.state.IndexTotals,
 		})
 		if err != nil {
 			return nil, false, fmt.Errorf("encode snapshot: %w", err)
@@ -87,12 +108,14 @@ func (s *snapshot) next() (msg []byte, more bool, err error) {
 // numbers from seq on when it is long. Decisions, outcomes and events are left
 // to frames of their own. LeftOut counts values that fit no message.
 func encodeChange(epoch string, seq uint64, ch *model.Change) (msgs [][]byte, leftOut uint64, err error) {
-	head, err := json.Marshal(&changeHead{ch.At, ch.Version, ch.Settings, ch.Totals, ch.Source})
+	head, err := json.Marshal(&changeHead{
+		ch.At, ch.Version, ch.Settings, ch.Totals, ch.Source, ch.IndexTotals, fitFindings(ch.Findings), ch.FindingsChanged,
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode change: %w", err)
 	}
 	p := newPacker(
-		listOf("workers", ch.Workers), listOf("ranks", ch.Ranks), listOf("gone", ch.Gone),
+		listOf("workers", ch.Workers), listOf("ranks", ch.Ranks), listOf("index", ch.Index), listOf("gone", ch.Gone),
 		listOf("convs", ch.Convs), listOf("revisions", ch.Revisions),
 	)
 	for len(msgs) == 0 || p.more() {

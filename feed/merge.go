@@ -13,6 +13,8 @@ import (
 // id), every list keeps its order and its bound:
 //
 //	ranks, workers   by target, by name, at most 16,384 of each
+//	index            by target, at most 16,384; findings are replaced, at most
+//	                 model.MaxFindings
 //	conversations    by last activity, newest first, at most model.MaxFeedConvs
 //	revisions        newest first, at most model.MaxRevisions
 //	events           newest first, at most model.MaxEvents
@@ -43,6 +45,8 @@ func (m *Merger) Reset(s *model.State) {
 	next.Revisions = newestFirst(nil, s.Revisions, revisionID, model.MaxRevisions)
 	next.Events = newestFirst(nil, s.Events, eventID, model.MaxEvents)
 	next.Ranks = upsert(nil, s.Ranks, rankTarget, model.Target.Less)
+	next.Index = upsert(nil, s.Index, indexTarget, model.Target.Less)
+	next.Findings = s.Findings[:min(len(s.Findings), model.MaxFindings)]
 	next.Workers = upsert(nil, s.Workers, workerTarget, model.Target.Less)
 	m.state = &next
 }
@@ -70,6 +74,13 @@ func (m *Merger) Apply(ch *model.Change) *model.State {
 	}
 	next.Workers = upsert(next.Workers, ch.Workers, workerTarget, model.Target.Less)
 	next.Ranks = upsert(next.Ranks, ch.Ranks, rankTarget, model.Target.Less)
+	next.Index = upsert(next.Index, ch.Index, indexTarget, model.Target.Less)
+	if ch.IndexTotals != nil {
+		next.IndexTotals = ch.IndexTotals
+	}
+	if ch.FindingsChanged {
+		next.Findings = ch.Findings[:min(len(ch.Findings), model.MaxFindings)]
+	}
 	next.Revisions = newestFirst(next.Revisions, ch.Revisions, revisionID, model.MaxRevisions)
 	next.Events = newestFirst(next.Events, ch.Events, eventID, model.MaxEvents)
 	if len(ch.Convs)+len(ch.Gone) > 0 {
@@ -181,10 +192,11 @@ func convOrder(a, b *model.Conv) int {
 	)
 }
 
-func rankTarget(r *model.Rank) model.Target     { return r.Target }
-func workerTarget(w *model.Worker) model.Target { return model.Target{Worker: w.ID} }
-func revisionID(r *model.Revision) uint64       { return r.Version }
-func eventID(e *model.Event) uint64             { return e.ID }
+func rankTarget(r *model.Rank) model.Target       { return r.Target }
+func indexTarget(r *model.IndexRank) model.Target { return r.Target }
+func workerTarget(w *model.Worker) model.Target   { return model.Target{Worker: w.ID} }
+func revisionID(r *model.Revision) uint64         { return r.Version }
+func eventID(e *model.Event) uint64               { return e.ID }
 
 // maxTargets bounds the ranks, and the workers, of a state.
 const maxTargets = 1 << 14

@@ -123,7 +123,7 @@ func (s *stream) collect(f *snapshotFrame, size int) (outcome, error) {
 		join(s.parts, f.State)
 	}
 	if p := s.parts; f.Part > maxSnapshotParts || s.partBytes > maxSnapshotBytes || len(p.Convs) > model.MaxFeedConvs ||
-		max(len(p.Ranks), len(p.Workers)) > maxTargets || max(len(p.Revisions), len(p.Events)) > maxHistory {
+		max(len(p.Ranks), len(p.Workers), len(p.Index)) > maxTargets || len(p.Findings) > model.MaxFindings || max(len(p.Revisions), len(p.Events)) > maxHistory {
 		return outcome{}, s.lose(fmt.Errorf("%w: the snapshot exceeds its bounds", errDecode))
 	}
 	if f.More {
@@ -137,6 +137,8 @@ func (s *stream) collect(f *snapshotFrame, size int) (outcome, error) {
 func join(s, more *model.State) {
 	s.Workers = append(s.Workers, more.Workers...)
 	s.Ranks = append(s.Ranks, more.Ranks...)
+	s.Index = append(s.Index, more.Index...)
+	s.Findings = append(s.Findings, more.Findings...)
 	s.Convs = append(s.Convs, more.Convs...)
 	s.Revisions = append(s.Revisions, more.Revisions...)
 	s.Events = append(s.Events, more.Events...)

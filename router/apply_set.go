@@ -60,8 +60,12 @@ func targetOf(v model.FieldValue) model.Target {
 // diff lists the fields and weights in which next differs from old.
 func (r *Router) diff(old, next *model.Settings) []change {
 	var out []change
-	for i := range r.fields {
-		f := &r.fields[i]
+	fields := r.fields
+	if old.ClusterConfig == next.ClusterConfig {
+		fields = fields[:len(fields)-r.tierFields]
+	}
+	for i := range fields {
+		f := &fields[i]
 		if f.Name == model.FieldPolicy || f.PerTarget {
 			continue
 		}
@@ -165,5 +169,7 @@ func copyField(dst, src *model.Settings, name string) {
 		d.KVCacheRoutingMaxSessions = s.KVCacheRoutingMaxSessions
 	case model.FieldNewConvPlacement:
 		d.KVCacheRoutingNewConvPlacement = s.KVCacheRoutingNewConvPlacement
+	default:
+		model.CopyClusterField(&dst.ClusterConfig, &src.ClusterConfig, name)
 	}
 }

@@ -9,6 +9,9 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	b, rank := g.bookings[i], int(g.ranks[i])
 	t := &b.Value
 	t.reach = reachable(g.matches[i], t.prompt)
+	if t.chosen != model.NoRank && t.looked {
+		t.reach = min(t.known, t.prompt)
+	}
 	if rank == model.NoRank {
 		if !t.waited {
 			t.waited = true
@@ -17,9 +20,13 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 		}
 		return
 	}
-	held := match(g.matches[i], rank)
+	held := r.heldAt(w, i, rank)
 	r.book.Place(b, rank, t.prompt, max(t.prompt-held, 0))
 	t.target = model.Target{Worker: w.spec.ID, Rank: rank}
+	if rank != t.chosen {
+		r.steer.tier.Place(r.elapsed(), b.ID, t.target, t.prompt, held)
+		r.loseTo(t, w, i, rank)
+	}
 	w.ranks[rank].load.Requests++
 	if c := t.conv; c != nil {
 		t.before = c.data.Last
@@ -29,9 +36,46 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 		}
 		c.data.Last = t.target
 		r.convs.touch(c, &r.stamp)
+		r.tie(b)
 	}
 	r.stamp++
 	r.decide(w, i, tookNs)
+}
+
+// heldAt is how many tokens of request i the rank holds: what the engine found,
+// or where it did not look, what the index said when the request came.
+func (r *Router) heldAt(w *worker, i, rank int) int {
+	g := &w.batch
+	if t := &g.bookings[i].Value; g.matches[i] == nil && t.looked && rank != model.NoRank {
+		return t.held[rank]
+	}
+	return match(g.matches[i], rank)
+}
+
+// loseTo says what a longer match was given up for where the engine tier, or a
+// pin, chose the rank.
+func (r *Router) loseTo(t *turn, w *worker, i, rank int) {
+	t.lostTo = ""
+	if !t.looked || t.held[rank] >= t.known {
+		return
+	}
+	t.lostTo = model.LostMode
+	switch w.batch.how[i] {
+	case byOperator, byBinding:
+		t.lostTo = model.LostPin
+	}
+	if bind, ok := r.convBinding(t); ok && bind == t.target || t.steered && t.rank == rank {
+		t.lostTo = model.LostPin
+	}
+}
+
+// convBinding is where the binding in force holds the conversation of t.
+func (r *Router) convBinding(t *turn) (model.Target, bool) {
+	if t.conv == nil {
+		return model.Target{}, false
+	}
+	b, ok := r.bound(t.conv.data.Key)
+	return b.Target, ok
 }
 
 func reachable(matches []int32, prompt int) int {
@@ -69,6 +113,10 @@ func (r *Router) decide(w *worker, i int, tookNs int64) {
 	d.Why = r.why(w, i, &p)
 	d.Conflict = r.conflictText(w, i, overruled)
 	d.RunnerUp, d.Margin = runnerUp(&p)
+	if t := &b.Value; t.chosen != model.NoRank {
+		d.RunnerUp, d.Margin = t.runnerUp, t.margin
+	}
+	d.Selection, d.LostTo = b.Value.selection, b.Value.lostTo
 	r.decisions.push(d)
 }
 
@@ -83,14 +131,16 @@ func (r *Router) placement(w *worker, i int) model.Placement {
 	b, rank := g.bookings[i], int(g.ranks[i])
 	p := model.Placement{
 		Request: b.ID, Rank: rank, Phase: model.PhaseUnplaced, PromptTokens: b.Value.prompt,
-		MatchTokens: match(g.matches[i], rank), Expected: w.softCap, HardCap: g.hardCap,
+		MatchTokens: r.heldAt(w, i, rank), Expected: w.softCap, HardCap: g.hardCap,
 		HitRate: model.Unknown(), Denom: model.Unknown(),
 	}
 	switch g.how[i] {
 	case byOperator:
 		p.Phase = model.PhaseOperator
-	case byBinding:
+	case byBinding, bySession:
 		p.Phase = model.PhaseBound
+	case bySteering:
+		p.Phase = model.PhaseSteered
 	}
 	if rank != model.NoRank {
 		p.AddedTokens = float64(stateTokens(r.policy(), p.PromptTokens, p.MatchTokens))

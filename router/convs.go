@@ -16,8 +16,12 @@ type conv struct {
 	stamp, pubStamp uint64
 	pub             *model.Conv
 	pinned          bool // an operator pinned it
-	held            bool // in the tracker's held list
-	links           [2]convLinks
+	// starting is where the first turn, startedBy, of an unbound conversation is
+	// on its way to.
+	starting  model.Target
+	startedBy int64
+	held      bool // in the tracker's held list
+	links     [2]convLinks
 }
 
 type convLinks struct{ prev, next *conv }
@@ -107,6 +111,7 @@ func (t *tracker) ensure(key model.ConvKey, now time.Time, stamp *uint64) *conv 
 		return c
 	}
 	c := &conv{enc: pin.Encode(key)}
+	c.starting.Rank = model.NoRank
 	c.data = model.Conv{Key: key, Last: model.Target{Rank: model.NoRank}, FirstAt: now, LastAt: now}
 	t.byKey[key] = c
 	t.active.pushFront(c)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unicode/utf8"
 
+	"adpdeck/router/cluster"
 	"adpdeck/router/load"
 	"adpdeck/router/model"
 )
@@ -26,8 +27,17 @@ var (
 	ErrRequest = errors.New("bad request")
 	// ErrBusy is returned when MaxOpen requests are open.
 	ErrBusy = errors.New("too many open requests")
+	// ErrOverloaded is returned when every rank that may take the request is
+	// above an overload threshold of the cluster tier.
+	ErrOverloaded = cluster.ErrOverloaded
+	// ErrWorkerNeeded is returned in mode direct for a request that names no
+	// worker.
+	ErrWorkerNeeded = cluster.ErrWorkerNeeded
+	// ErrQueueFull is returned by RouteWait when the queue is full.
+	ErrQueueFull = cluster.ErrQueueFull
 	// ErrFull is returned by Route when no rank that may take the request has
-	// room; the request is not open then and may be sent again.
+	// room, or it would have to queue by the cluster tier's thresholds; the
+	// request is not open then and may be sent again.
 	ErrFull = errors.New("no room")
 	// ErrStep is returned by Step for input that does not fit the worker.
 	ErrStep = errors.New("bad step")
@@ -52,9 +62,9 @@ func checkRequest(req *model.Request) error {
 			return fmt.Errorf("request %d: %w: %s is not UTF-8", req.ID, ErrID, p.name)
 		}
 	}
-	if req.PromptTokens < 0 || req.Children < 0 {
-		return fmt.Errorf("request %d: %w: prompt tokens %d and children %d must be 0 or more",
-			req.ID, ErrRequest, req.PromptTokens, req.Children)
+	if req.PromptTokens < 0 || req.Children < 0 || req.ExpectedOutput < 0 {
+		return fmt.Errorf("request %d: %w: prompt tokens %d, children %d and expected output %d must be 0 or more",
+			req.ID, ErrRequest, req.PromptTokens, req.Children, req.ExpectedOutput)
 	}
 	return nil
 }

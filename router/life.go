@@ -8,37 +8,6 @@ import (
 	"adpdeck/router/model"
 )
 
-// Route is both tiers for an engine that takes a rank: a batch of one on the
-// router's own bookings, which stand in for the engine's states. matches holds
-// by worker the prefix found on each rank, in tokens.
-//
-// The error wraps those of Submit, or ErrFull with the decision that says what
-// is full; the request is not open then.
-func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.Decision, error) {
-	now, start := r.clock.Now(), r.wallNow()
-	r.lock(now)
-	defer r.unlock()
-	b, target, err := r.submit(req)
-	if err != nil {
-		return model.Decision{}, err
-	}
-	w := r.workers[b.Worker]
-	r.bookedStates(w)
-	w.batch.bookings = append(w.batch.bookings, b)
-	w.batch.matches = append(w.batch.matches, matches[target.Worker])
-	if err := r.routeBatch(w); err != nil {
-		r.withdraw(b)
-		return model.Decision{}, err
-	}
-	r.conclude(w, 0, r.since(start))
-	d := r.decisionOf(w)
-	if d.Target.Rank == model.NoRank {
-		r.withdraw(b)
-		return d, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
-	}
-	return d, nil
-}
-
 // bookedStates begins a batch of w on what is booked there.
 func (r *Router) bookedStates(w *worker) {
 	g := &w.batch
@@ -81,11 +50,14 @@ func (r *Router) decisionOf(w *worker) model.Decision {
 // withdraw closes a request that found no room as if it had not come.
 func (r *Router) withdraw(b *booking) {
 	c := b.Value.conv
+	r.untie(b, true)
+	r.steer.tier.Free(r.elapsed(), b.ID)
 	r.book.Release(b.ID)
 	r.stamp++
 	if c != nil {
 		c.data.Turns--
 		c.data.Open--
+		r.rest(c)
 		r.convs.touch(c, &r.stamp)
 		r.convs.loosen(c)
 	}
@@ -98,11 +70,18 @@ func (r *Router) withdraw(b *booking) {
 // that the engine did not tell.
 func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
+	ran, blocks := r.firstToken(now, id, u)
+	r.computed(now, ran, blocks)
+}
+
+// firstToken returns the rank that ran the request and the full blocks that it
+// had to compute.
+func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.Target, blocks int) {
 	r.lock(now)
 	defer r.unlock()
 	b := r.book.Get(id)
 	if b == nil || b.Value.first || b.Rank == model.NoRank {
-		return
+		return model.Target{Rank: model.NoRank}, 0
 	}
 	t := &b.Value
 	t.first = true
@@ -121,7 +100,13 @@ func (r *Router) FirstToken(id int64, u model.Usage) {
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.hits, t)
 	r.addHit(&r.rank(t.ran).hits, t)
+	r.steer.tier.FirstToken(r.elapsed(), id)
+	r.noteIndex(t)
 	r.settle(t, "")
+	if r.know.index == nil {
+		return t.ran, 0
+	}
+	return t.ran, t.prompt/r.know.block - t.cached/r.know.block
 }
 
 // followRank compares where a request ran with where it was sent.
@@ -130,6 +115,7 @@ func (r *Router) followRank(b *booking, told bool) {
 	lost := t.ran != t.target
 	if lost {
 		r.book.Move(b, r.byID[t.ran.Worker], t.ran.Rank)
+		r.steer.tier.Place(r.elapsed(), b.ID, t.ran, t.prompt, t.cached)
 	}
 	c := t.conv
 	if c == nil {
@@ -216,10 +202,13 @@ func (r *Router) Done(id int64, o model.Outcome) {
 	t := &b.Value
 	r.settle(t, o)
 	c := t.conv
+	r.untie(b, o == model.OutcomeError || o == model.OutcomePanic)
+	r.steer.tier.Free(r.elapsed(), id)
 	r.book.Release(id)
 	r.stamp++
 	if c != nil {
 		c.data.Open--
+		r.rest(c)
 		r.convs.touch(c, &r.stamp)
 		r.convs.loosen(c)
 	}
@@ -232,7 +221,9 @@ func (r *Router) Strays() uint64 {
 	return r.book.Strays()
 }
 
-// Report takes an engine's figures for the screen; no decision reads them.
+// Report takes an engine's figures. The screen shows them, the mode lockstep
+// believes the tokens still to be prefilled, and the threshold on KV blocks
+// those in use; the engine tier reads none.
 // waiting requests are at the worker without a rank, held counts steps in a
 // row that the balance gate held prefill back. What names a worker or rank
 // that is not there is left out.
@@ -246,6 +237,7 @@ func (r *Router) Report(name string, waiting, held int, states []model.RankState
 	}
 	r.stamp++
 	w := r.workers[at]
+	asOf := w.asOf(r.elapsed())
 	w.reported, w.waiting, w.held = true, max(0, waiting), max(0, held)
 	for i := range states {
 		if k := states[i].Rank; k >= 0 && k < len(w.ranks) {
@@ -260,8 +252,43 @@ func (r *Router) Report(name string, waiting, held int, states []model.RankState
 			l.ReportedAt = r.now
 			l.Queued, l.PendingTokens = loads[i].Queued, loads[i].PendingTokens
 			l.KVUsedBlocks, l.KVTotalBlocks = loads[i].KVUsedBlocks, loads[i].KVTotalBlocks
+			r.steer.tier.ReportPending(l.Target, loads[i].PendingTokens, asOf)
+			if loads[i].KVTotalBlocks > 0 {
+				r.steer.tier.ReportKV(l.Target, loads[i].KVUsedBlocks)
+			}
 		}
 	}
+}
+
+// asOf is when bookings must have been made for a report at now to know them:
+// an engine that routes inside has seen what was there at its newest step, any
+// other what was there when it reported last.
+func (w *worker) asOf(now time.Duration) time.Duration {
+	at := w.reportedAt
+	w.reportedAt = now
+	if w.stepped {
+		return w.steppedAt
+	}
+	return at
+}
+
+// Output says how many tokens request id has generated so far; it counts with
+// router_track_output_blocks.
+func (r *Router) Output(id int64, generated int) {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	if r.book.Get(id) != nil {
+		r.steer.tier.Output(r.elapsed(), id, generated)
+	}
+}
+
+// Mode returns the cluster tier's mode in force. In lockstep an engine that can
+// should Report after every step.
+func (r *Router) Mode() model.RouterMode {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.settings.RouterMode
 }
 
 // SetSource says where the traffic comes from, for the screen.

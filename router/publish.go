@@ -12,8 +12,10 @@ import (
 // to keep and not to write. Its cost is that of the conversations it carries.
 func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
+	g := r.gatherIndex(now, true)
 	r.lock(now)
 	s := r.snapshot()
+	r.putIndex(s, g)
 	r.mu.Unlock()
 	return ordered(s)
 }
@@ -147,6 +149,7 @@ func (r *Router) sumTotals() model.Totals {
 			t.Skew, t.SkewAt = skew, at
 		}
 	}
+	t.Queued += r.steer.queue.Len()
 	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t

@@ -35,6 +35,8 @@ type Config struct {
 	MaxConvs int
 	// Wall times decisions (Decision.TookNs); nil leaves them untimed.
 	Wall func() time.Time
+	// Seed seeds what the cluster tier leaves to chance.
+	Seed uint64
 }
 
 // Router is the live router. All its methods may be called from any goroutine.
@@ -43,6 +45,12 @@ type Router struct {
 	wall   func() time.Time
 	record bool
 	fields []model.Field
+	// tierFields counts the cluster tier's own, which are the last of fields.
+	tierFields int
+
+	know    *knowledge
+	sources [][]*source // by worker and rank, the same for the router's life
+	view    indexView
 
 	mu       sync.Mutex // guards everything below
 	start    time.Time
@@ -61,7 +69,8 @@ type Router struct {
 	convs  *tracker
 	loads  []workerLoad // scratch of the cluster tier
 	cursor int          // of the cluster tier
-	steps  uint64       // calls of Step
+	steer  steering
+	steps  uint64 // calls of Step
 
 	history  history
 	answers  *simplelru.LRU[string, model.Reply]
@@ -92,9 +101,13 @@ type worker struct {
 	closed   []bool    // by rank, nil when none is
 
 	reported bool
-	waiting  int
-	held     int
-	softCap  int
+	// stepped says that the engine routes inside; its newest step was at
+	// steppedAt, its newest report at reportedAt, since the router's start.
+	stepped               bool
+	steppedAt, reportedAt time.Duration
+	waiting               int
+	held                  int
+	softCap               int
 
 	batch   batch
 	request adp.Batch
@@ -104,6 +117,7 @@ type worker struct {
 // rankState is what the router knows of one rank.
 type rankState struct {
 	drain    bool
+	blocked  bool
 	weight   float64
 	load     model.Rank // the engine's figures and the counters, published from here
 	hits     window
@@ -128,9 +142,10 @@ func New(cfg Config) (*Router, error) {
 		cfg.Settings.RouterMode = model.ModeRoundRobin
 	}
 	cfg.Settings.Weights = slices.Clone(cfg.Settings.Weights)
+	cfg.Settings.ClusterConfig = cfg.Settings.Cluster()
 	settings := cfg.Settings
 	r := &Router{
-		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(),
+		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(), tierFields: len(model.ClusterFields()),
 		byID: map[string]int{}, settings: &settings, initial: cfg.Settings, version: 1,
 		convs:    newTracker(cfg.MaxConvs),
 		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10),
@@ -145,6 +160,9 @@ func New(cfg Config) (*Router, error) {
 		return nil, err
 	}
 	if err := r.addWorkers(cfg.Workers); err != nil {
+		return nil, err
+	}
+	if err := r.addTier(&cfg); err != nil {
 		return nil, err
 	}
 	if err := r.checkSettings(); err != nil {
@@ -181,6 +199,18 @@ func (r *Router) addWorkers(specs []model.WorkerSpec) error {
 	r.book = load.New[turn](counts)
 	r.loads = make([]workerLoad, len(specs))
 	return nil
+}
+
+// addTier makes the cluster tier and what is known of caches.
+func (r *Router) addTier(cfg *Config) (err error) {
+	if r.know, err = newKnowledge(cfg.Workers); err != nil {
+		return err
+	}
+	if r.sources, err = r.know.newSources(r.workers); err != nil {
+		return err
+	}
+	r.view.init(r)
+	return r.newSteering(cfg.Seed)
 }
 
 func (r *Router) checkSettings() error {
@@ -223,20 +253,29 @@ func (r *Router) reconfigure() {
 			if w.weights != nil {
 				w.weights[k] = s.weight
 			}
-			if s.drain && w.closed == nil {
+			shut := s.drain || s.blocked
+			if shut && w.closed == nil {
 				w.closed = make([]bool, len(w.ranks))
 			}
-			if s.drain {
+			if shut {
 				w.closed[k] = true
 			}
 			if s.eligible() {
 				w.eligible++
 			}
+			r.steer.tier.SetWeight(s.load.Target, s.weight)
+			r.steer.tier.SetDraining(s.load.Target, s.drain)
+			r.steer.tier.SetBlocked(s.load.Target, s.blocked)
 		}
 	}
+	// Mode and settings were checked before they were set, and every slot has
+	// its place, so that neither can be refused.
+	_ = r.steer.tier.Configure(r.settings.RouterMode, r.settings.ClusterConfig)
+	r.steer.queue.Reorder(&r.settings.ClusterConfig)
+	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig))
 }
 
-func (s *rankState) eligible() bool { return !s.drain && s.weight > 0 }
+func (s *rankState) eligible() bool { return !s.drain && !s.blocked && s.weight > 0 }
 
 func (r *Router) policy() model.Policy { return r.settings.AttentionDpConfig.Policy() }
 
@@ -252,8 +291,12 @@ func (r *Router) lock(now time.Time) time.Time {
 // elapsed is the router's time since its start.
 func (r *Router) elapsed() time.Duration { return r.now.Sub(r.start) }
 
-// unlock wakes the subscribers, without waiting for any, and frees the lock.
+// unlock lets requests go whose turn in the queue has come, wakes the
+// subscribers, without waiting for any, and frees the lock.
 func (r *Router) unlock() {
+	if r.steer.queue.Len() > 0 {
+		r.wake()
+	}
 	for _, s := range r.subs {
 		select {
 		case s.c <- struct{}{}:

@@ -30,16 +30,20 @@ const (
 	byEngine how = iota
 	byOperator
 	byBinding
+	bySteering // the cluster tier's choice
+	bySession  // the cluster tier followed a binding
 	waitsForPin
+	waitsForRank
 )
 
 // Step is the engine tier of one worker: it places the requests that the
 // engine admitted to its step, as TensorRT-LLM does, on the states that the
 // engine gathered. Requests held by an operator's pin, and outside the
-// conversation policy those bound by a migration, are placed first and count
-// in the states that the rest sees. A pinned request whose rank is full stays
-// without a rank and waits, because a pin outranks load; a bound one falls to
-// the policy for this turn and keeps its binding.
+// conversation policy those bound by a migration, are placed first, like those
+// whose rank the cluster tier chose, and count in the states that the rest
+// sees. A pinned or chosen request whose rank is full stays without a rank and
+// waits; one bound by a migration falls to the engine tier's policy for this
+// turn and keeps its binding.
 //
 // Each request must have been submitted to this worker and not been placed
 // yet. The error wraps ErrNoWorker or ErrStep; nothing is placed then. out is
@@ -52,6 +56,7 @@ func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput)
 	if err != nil {
 		return err
 	}
+	w.stepped, w.steppedAt = true, r.elapsed()
 	if err := r.routeBatch(w); err != nil {
 		return err
 	}
@@ -62,7 +67,7 @@ func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput)
 	}
 	for i := range w.batch.bookings {
 		r.conclude(w, i, took)
-		if w.batch.how[i] == waitsForPin {
+		if how := w.batch.how[i]; how == waitsForPin || how == waitsForRank {
 			out.PinWaits++
 		}
 	}
@@ -138,7 +143,7 @@ func (r *Router) routeBatch(w *worker) error {
 		if rank != model.NoRank {
 			st := &g.states[rank]
 			st.NumActiveRequests++
-			st.NumActiveTokens += stateTokens(policy, b.Value.prompt, match(g.matches[i], rank))
+			st.NumActiveTokens += stateTokens(policy, b.Value.prompt, r.heldAt(w, i, rank))
 			g.order[rank] = append(g.order[rank], int32(i))
 		} else if how == byEngine {
 			at = int32(len(g.rest))
@@ -170,7 +175,7 @@ func (r *Router) routeBatch(w *worker) error {
 func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int, by how, full int) {
 	c := b.Value.conv
 	if c == nil {
-		return model.NoRank, byEngine, model.NoRank
+		return r.steeredPlace(w, b)
 	}
 	g := &w.batch
 	if p, ok := r.ops.Get(c.data.Key); ok {
@@ -181,6 +186,9 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 			return p.Target.Rank, byOperator, model.NoRank
 		}
 		return model.NoRank, waitsForPin, p.Target.Rank
+	}
+	if b.Value.chosen != model.NoRank {
+		return r.steeredPlace(w, b)
 	}
 	if policy == model.PolicyConversation {
 		return model.NoRank, byEngine, model.NoRank
@@ -193,6 +201,19 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 		return bind.Target.Rank, byBinding, model.NoRank
 	}
 	return model.NoRank, byEngine, bind.Target.Rank
+}
+
+// steeredPlace holds a request to the rank that the cluster tier chose; one
+// that has no room makes it wait. byEngine leaves the rank to the engine tier.
+func (r *Router) steeredPlace(w *worker, b *booking) (rank int, by how, full int) {
+	switch k := b.Value.chosen; {
+	case k == model.NoRank:
+		return model.NoRank, byEngine, model.NoRank
+	case w.batch.states[k].NumActiveRequests < w.batch.hardCap:
+		return k, b.Value.chosenBy, model.NoRank
+	default:
+		return model.NoRank, waitsForRank, k
+	}
 }
 
 // stateTokens is what one request adds to its rank's NumActiveTokens under

@@ -2,12 +2,12 @@ package router
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"adpdeck/router/adp"
 	"adpdeck/router/load"
 	"adpdeck/router/model"
-	"adpdeck/router/pin"
 )
 
 // turn is what the router keeps of one open request.
@@ -27,8 +27,20 @@ type turn struct {
 	steered    bool // params go to the engine tier
 	workerWhy  string
 
-	step     uint64 // the last step that it was part of
-	waited   bool   // it has been left without a rank at least once
+	step      uint64 // the last step that it was part of
+	waited    bool   // it has been left without a rank at least once
+	chosen    int    // rank that the cluster tier chose, NoRank: the engine's to choose
+	chosenBy  how
+	steerWhy  string
+	selection *model.Selection // its record, nil for none
+	runnerUp  int
+	margin    model.Maybe
+	looked    bool  // the index was asked
+	held      []int // by rank of the worker: tokens that it was said to hold
+	known     int   // the most that any rank was said to hold
+	lostTo    string
+	tied      bool // it bound its conversation
+
 	decision uint64
 	target   model.Target
 	reach    int
@@ -51,13 +63,27 @@ type booking = load.Booking[turn]
 // ErrNoEligible or ErrBusy; nothing is open then.
 func (r *Router) Submit(req *model.Request) (model.Target, error) {
 	now := r.clock.Now()
-	r.lock(now)
-	defer r.unlock()
-	_, target, err := r.submit(req)
+	l, err := r.know.look(req, now.Sub(r.start))
+	if err != nil {
+		return model.Target{Rank: model.NoRank}, err
+	}
+	defer r.know.drop(l)
+	target, err := r.submitLocked(now, req, l)
+	if err == nil && target.Rank != model.NoRank {
+		r.know.routed(l, r.slot(target), now.Sub(r.start))
+	}
 	return target, err
 }
 
-func (r *Router) submit(req *model.Request) (*booking, model.Target, error) {
+func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (model.Target, error) {
+	r.lock(now)
+	defer r.unlock()
+	_, target, err := r.submit(req, l, engineQueues)
+	return target, err
+}
+
+// submit opens a request.
+func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking, model.Target, error) {
 	none := model.Target{Rank: model.NoRank}
 	if err := checkRequest(req); err != nil {
 		return nil, none, err
@@ -73,16 +99,24 @@ func (r *Router) submit(req *model.Request) (*booking, model.Target, error) {
 	if r.book.Len() >= MaxOpen {
 		return nil, none, fmt.Errorf("request %d: %w (%d): finish some first", req.ID, ErrBusy, MaxOpen)
 	}
-	target, why, ok := r.choose(req)
-	if !ok {
-		return nil, none, fmt.Errorf("request %d: %w; make one ready", req.ID, ErrNoEligible)
+	r.sweep()
+	why, err := r.choose(req, l, rule)
+	if err != nil {
+		return nil, none, err
 	}
+	s := &r.steer
+	target := s.choice.Target
 	w := r.workers[r.byID[target.Worker]]
 	b, err := r.book.Open(req.ID, w.index)
 	if err != nil {
 		return nil, none, fmt.Errorf("request %d: %w", req.ID, err)
 	}
+	if err := s.tier.Book(r.elapsed(), &s.req, &s.choice); err != nil {
+		r.book.Release(req.ID)
+		return nil, none, fmt.Errorf("request %d: %w: %w", req.ID, ErrBusy, err)
+	}
 	r.fill(b, req, why)
+	r.fillChoice(b, l)
 	r.stamp++
 	r.submitted++
 	r.arrivals.at(r.elapsed()).count++
@@ -94,16 +128,18 @@ func (r *Router) submit(req *model.Request) (*booking, model.Target, error) {
 	} else {
 		r.totals.Keyless++
 	}
+	r.begin(b)
 	return b, target, nil
 }
 
 // fill writes the request into its booking, reusing the booking's buffers.
 func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
-	lead := append(t.lead[:0], req.Lead...)
+	lead, held := append(t.lead[:0], req.Lead...), t.held[:0]
 	*t = turn{
 		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
+		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held,
 	}
 	if !req.Conv.Keyless() {
 		t.conv = r.convs.ensure(req.Conv, r.now, &r.stamp)
@@ -118,39 +154,33 @@ func (r *Router) fill(b *booking, req *model.Request, why string) {
 	}
 }
 
-// choose applies the order of precedence to the worker: operator pin, binding,
-// what the client asked for, policy.
-func (r *Router) choose(req *model.Request) (target model.Target, why string, ok bool) {
-	if !req.Conv.Keyless() {
-		if p, ok := r.ops.Get(req.Conv); ok {
-			return p.Target, "operator pin", true
+// fillChoice writes the cluster tier's choice into the booking.
+func (r *Router) fillChoice(b *booking, l *lookup) {
+	t, s := &b.Value, &r.steer
+	c := &s.choice
+	if s.how != byEngine {
+		t.chosen, t.chosenBy = c.Target.Rank, s.how
+		if c.RunnerUp >= 0 {
+			t.margin = model.Maybe(c.Margin)
+			if up, ok := s.tier.Target(c.RunnerUp); ok && up.Worker == c.Target.Worker {
+				t.runnerUp = up.Rank
+			}
 		}
-		if b, ok := r.bound(req.Conv); ok {
-			return b.Target, "bound", true
+	}
+	if l != nil {
+		t.looked, t.known, t.lostTo = true, c.Reachable, c.LostTo
+		base := int(s.bases[b.Worker])
+		for k := range r.workers[b.Worker].ranks {
+			t.held = append(t.held, l.held(base+k, r.know.block))
 		}
 	}
-	if req.Explicit != nil {
-		return *req.Explicit, "asked for", true
+	if r.selection() == nil {
+		return
 	}
-	for i, w := range r.workers {
-		r.loads[i] = workerLoad{open: r.book.WorkerOpen(i), eligible: w.eligible}
-	}
-	at, next, why := pickWorker(r.settings.RouterMode, r.loads, r.cursor)
-	if at < 0 {
-		return model.Target{}, "", false
-	}
-	r.cursor = next
-	return model.Target{Worker: r.workers[at].spec.ID, Rank: model.NoRank}, why, true
-}
-
-// bound returns the binding of key that is in force: a migrated one under
-// every policy, one made by the conversation policy only while that is on.
-func (r *Router) bound(key model.ConvKey) (pin.Binding, bool) {
-	b, ok := r.binds.Get(key)
-	if !ok || (b.Source == model.PinAuto && r.policy() != model.PolicyConversation) {
-		return pin.Binding{}, false
-	}
-	return b, true
+	t.steerWhy = r.whySteered(&s.record, c)
+	kept := s.record
+	kept.Candidates = slices.Clone(kept.Candidates)
+	t.selection = &kept
 }
 
 // since is the wall time from start to now in nanoseconds, 0 without a wall.

@@ -26,6 +26,10 @@ type Subscription struct {
 	settings *model.Settings
 	workers  []model.Worker
 	ranks    []model.Rank // in the router's order
+	// The same of the index, ordered by target.
+	index       []model.IndexRank
+	indexTotals model.IndexTotals
+	findings    []model.Finding
 }
 
 // Subscribe adds a subscriber. It follows nothing before Start.
@@ -55,8 +59,12 @@ func (s *Subscription) Close() {
 func (s *Subscription) Start() *model.State {
 	now := s.r.clock.Now()
 	r := s.r
+	g := r.gatherIndex(now, true)
 	r.lock(now)
 	state := r.snapshot()
+	r.putIndex(state, g)
+	s.index, s.findings = append(s.index[:0], state.Index...), state.Findings
+	s.indexTotals = g.totals
 	s.started = slices.Contains(r.subs, s)
 	s.stamp, s.decision, s.settled, s.event = r.stamp, r.decisions.n, r.settled.n, r.history.events.n
 	s.totals, s.source, s.settings = state.Totals, state.Source, r.settings
@@ -86,6 +94,7 @@ func (s *Subscription) Start() *model.State {
 func (s *Subscription) Take(maxDecisions int) (c *model.Change, resync bool) {
 	now := s.r.clock.Now()
 	r := s.r
+	g := r.gatherIndex(now, false)
 	r.lock(now)
 	defer r.mu.Unlock()
 	if !s.started {
@@ -93,6 +102,7 @@ func (s *Subscription) Take(maxDecisions int) (c *model.Change, resync bool) {
 	}
 	c = &model.Change{At: r.now, Version: r.version}
 	some := s.takeFigures(c)
+	some = s.takeIndex(c, g) || some
 	if r.stamp != s.stamp {
 		ok := false
 		if c.Gone, ok = r.convs.goneSince(s.stamp); !ok {

@@ -12,6 +12,10 @@ func (r *Router) why(w *worker, i int, p *model.Placement) string {
 	switch g.how[i] {
 	case waitsForPin:
 		return "pin waits: " + r.name(w, int(g.fullRank[i])) + " full"
+	case waitsForRank:
+		return "waits: " + r.name(w, int(g.fullRank[i])) + " full, chosen by " + string(r.settings.RouterMode)
+	case bySteering, bySession:
+		return r.whyTurn(&g.bookings[i].Value)
 	case byOperator:
 		return "operator pin (" + r.pinnedBy(w, i) + ")"
 	case byBinding:

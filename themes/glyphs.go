@@ -60,8 +60,8 @@ func ASCII() Glyphs {
 // in words, and false for any other rune. It is applied where rows are
 // painted, when the set is ASCII.
 func Plain(r rune) (byte, bool) {
-	const from = "…·×→←↑↓β±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
-	const to = ".-x><^vb+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
+	const from = "…·×→←↑↓βλμδω±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
+	const to = ".-x><^vbludw+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
 	i := 0
 	for _, f := range from {
 		if f == r {

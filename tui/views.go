@@ -8,14 +8,18 @@ import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/convs"
+	"adpdeck/tui/decisions"
 	"adpdeck/tui/dialog"
+	"adpdeck/tui/index"
 	"adpdeck/tui/ranks"
 	"adpdeck/tui/tuning"
 	"adpdeck/tui/view"
 )
 
 // Views returns the console's views, new, in the order of their numbers.
-func Views() []view.View { return []view.View{ranks.New(), convs.New(), tuning.New()} }
+func Views() []view.View {
+	return []view.View{ranks.New(), convs.New(), decisions.New(), index.New(), tuning.New()}
+}
 
 // askFor opens the dialog that a key would open, for a command that was typed
 // with its objects.

@@ -41,7 +41,7 @@ func TestNextOddThingSaysWhatIsOdd(t *testing.T) {
 
 func TestTabGoesToTheHistoryAndBack(t *testing.T) {
 	c := screen(t, fixture.Normal(), 120, 40)
-	c.press("3", "j", "tab")
+	c.press("5", "j", "tab")
 	c.want(-2, "takes this change back")
 	c.press("tab")
 	if !strings.Contains(c.View(), "▸ match threshold") {
@@ -50,7 +50,7 @@ func TestTabGoesToTheHistoryAndBack(t *testing.T) {
 }
 
 func TestTheKeysOfEachViewFitOn80x24(t *testing.T) {
-	for _, view := range []string{"1", "2", "3"} {
+	for _, view := range []string{"1", "2", "3", "4", "5"} {
 		c := screen(t, fixture.Normal(), 80, 24)
 		c.press(view, "?")
 		if strings.Contains(c.View(), "more: ↓") {
@@ -74,7 +74,7 @@ func TestAFrozenScreenStandsStill(t *testing.T) {
 
 func TestWhileTypingTheHintsAreThoseOfTheText(t *testing.T) {
 	c := screen(t, fixture.Normal(), 80, 24)
-	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "e"}} {
+	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "/"}, {"4", "/"}, {"5", "e"}} {
 		c.press(keys...)
 		c.want(-1, "⏎ keep  esc back  ^u clear")
 		c.press("esc")

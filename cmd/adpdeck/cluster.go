@@ -50,6 +50,18 @@ func (c *clusterFlags) size(cfg sim.Config) float64 {
 // build wires traffic, simulator and router. start is the virtual time of the
 // beginning, pace how much closer arrivals are than the trace says.
 func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pace float64, record bool) (*cluster, error) {
+	set, err := c.settings(sim.DefaultSettings())
+	if err != nil {
+		return nil, err
+	}
+	return c.buildWith(set, t, cfg, start, pace, record)
+}
+
+// buildWith is build with the settings given. On the screen the ranks always
+// publish what they hold; without one only where the router looks at it.
+func (c *clusterFlags) buildWith(set model.Settings, t sim.Traffic, cfg sim.Config, start time.Time, pace float64, record bool) (*cluster, error) {
+	rotate := c.policy == policyRotate
+	cfg.KVEvents = !rotate && (record || set.RouterMode == model.ModeKV || set.RouterMode == model.ModeLockstep)
 	cfg.Workers, cfg.Ranks, cfg.Seed, cfg.Speed, cfg.Start = c.workers, c.ranks, c.seed, pace, start
 	if c.blocks > 0 {
 		cfg.Blocks = c.blocks
@@ -61,13 +73,9 @@ func (c *clusterFlags) build(t sim.Traffic, cfg sim.Config, start time.Time, pac
 	if err != nil {
 		return nil, err
 	}
-	if c.policy == policyRotate {
+	if rotate {
 		s.Use(sim.NewRotate(cfg.Specs()))
 		return &cluster{sim: s}, nil
-	}
-	set, err := c.settings(sim.DefaultSettings())
-	if err != nil {
-		return nil, err
 	}
 	if m := set.AttentionDpConfig.KVCacheRoutingFairShareMultiplier; !record && m <= 0 && set.AttentionDpConfig.Policy() == model.PolicyKVAware {
 		return nil, fmt.Errorf("kv_cache_routing_fair_share_multiplier %v: kv_aware would never place a request, where TensorRT-LLM drops them all; want more than 0", m)

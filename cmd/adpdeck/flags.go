@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
@@ -17,6 +18,7 @@ type clusterFlags struct {
 	seed                              uint64
 	speed                             float64
 	policy, placement, mode, file     string
+	set                               []string
 }
 
 func (c *clusterFlags) register(f *pflag.FlagSet) {
@@ -28,7 +30,14 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&c.speed, "speed", 1, "simulation speed; in a headless replay, how much closer arrivals are")
 	f.StringVar(&c.policy, "policy", "", "default, kv_aware or conversation (headless also rotate)")
 	f.StringVar(&c.placement, "placement", "", "round_robin, least_queued or least_tokens, for new conversations")
-	f.StringVar(&c.mode, "router-mode", "", "round_robin or least_loaded: how a worker is picked")
+	f.StringVar(&c.mode, "mode", "", "router_mode: kv or lockstep pick a rank; round_robin, random, least_loaded or power_of_two a worker")
+	f.StringArrayVar(&c.set, "set", nil, "set any settings field, `NAME=VALUE`; repeat for more")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "router-mode" { // its name in the settings file
+			name = "mode"
+		}
+		return pflag.NormalizedName(name)
+	})
 	f.StringVarP(&c.file, "config", "c", "", "settings `FILE` (YAML), for example an engine's with attention_dp_config")
 }
 
@@ -78,7 +87,7 @@ func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
 	for _, f := range []struct{ flag, field, value string }{
 		{"policy", model.FieldPolicy, c.policy},
 		{"placement", model.FieldNewConvPlacement, c.placement},
-		{"router-mode", model.FieldRouterMode, c.mode},
+		{"mode", model.FieldRouterMode, c.mode},
 	} {
 		if f.value == "" || f.value == policyRotate {
 			continue
@@ -87,7 +96,35 @@ func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
 			return s, fmt.Errorf("--%s: %w", f.flag, err)
 		}
 	}
+	values, err := fieldValues(c.set)
+	if err != nil {
+		return s, err
+	}
+	if _, err := model.SetFields(&s, values); err != nil {
+		return s, fmt.Errorf("--set: %w", err)
+	}
 	return s, nil
+}
+
+// fieldValues reads NAME=VALUE; a rank's field is written weight:w0/3=0.8.
+func fieldValues(set []string) ([]model.FieldValue, error) {
+	values := make([]model.FieldValue, 0, len(set))
+	for _, text := range set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || strings.TrimSpace(name) == "" {
+			return nil, fmt.Errorf("--set %q: want NAME=VALUE, for example --set lockstep_weight=2", text)
+		}
+		v := model.FieldValue{Field: strings.TrimSpace(name), Value: value}
+		if field, rank, ok := strings.Cut(v.Field, ":"); ok {
+			target, err := model.ParseTarget(rank)
+			if err != nil {
+				return nil, fmt.Errorf("--set %q: %w", text, err)
+			}
+			v.Field, v.Target = field, &target
+		}
+		values = append(values, v)
+	}
+	return values, nil
 }
 
 // screenFlags describe the console.

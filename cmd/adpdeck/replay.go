@@ -16,7 +16,7 @@ func newReplay() *cobra.Command {
 	c := &clusterFlags{}
 	s := &screenFlags{}
 	var headless bool
-	var output string
+	var output, list string
 	cmd := &cobra.Command{
 		Use:   "replay TRACE",
 		Short: "drive the simulated cluster with a trace file",
@@ -24,13 +24,22 @@ func newReplay() *cobra.Command {
 or Azure's LLM inference CSV, recognised by content. A row that cannot be used
 is counted and named, and the rest is used.
 
-With --headless it runs as fast as the machine can and prints the figures.`,
+With --headless it runs as fast as the machine can and prints the figures.
+With --compare FILE it plays the trace on several clusters in one call. FILE is
+a YAML list; each entry has a name, any keys of a settings file, and workers,
+ranks, blocks, max_active, speed, policy (also rotate) and placement. What an
+entry does not say is as the flags say.`,
 		Example: `  adpdeck replay conversation_trace.jsonl --speed 4
-  adpdeck replay conversation_trace.jsonl --headless -o json --ranks 32 --policy conversation`,
+  adpdeck replay conversation_trace.jsonl --headless -o json --ranks 32 --policy conversation
+  adpdeck replay conversation_trace.jsonl --headless --mode lockstep --set lockstep_weight=2
+  adpdeck replay conversation_trace.jsonl --compare modes.yaml --speed 8`,
 		Args: oneArgument,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if output != "" && output != "json" {
 				return fmt.Errorf("-o %s: want json, or leave it out for a table", output)
+			}
+			if list != "" {
+				return replayCompared(cmd, c, args[0], list, output == "json")
 			}
 			if headless || output != "" {
 				return replayHeadless(cmd, c, args[0], output == "json")
@@ -43,6 +52,7 @@ With --headless it runs as fast as the machine can and prints the figures.`,
 	cmd.Flags().Lookup("workers").DefValue = "1"
 	c.workers = 1
 	cmd.Flags().BoolVar(&headless, "headless", false, "no screen: run as fast as the machine can and print the figures")
+	cmd.Flags().StringVar(&list, "compare", "", "play the trace once for each entry of `FILE` and print one table (headless)")
 	cmd.Flags().StringVarP(&output, "output", "o", "", "json prints one object instead of a table (headless)")
 	return cmd
 }

@@ -183,6 +183,13 @@ func coalesce(a, b *model.Change) *model.Change {
 	c.Gone = slices.Concat(a.Gone, b.Gone)
 	c.Workers = slices.Concat(a.Workers, b.Workers)
 	c.Ranks = slices.Concat(a.Ranks, b.Ranks)
+	c.Index = slices.Concat(a.Index, b.Index)
+	if b.IndexTotals != nil {
+		c.IndexTotals = b.IndexTotals
+	}
+	if b.FindingsChanged {
+		c.Findings, c.FindingsChanged = b.Findings, true
+	}
 	c.Revisions = slices.Concat(b.Revisions, a.Revisions)
 	c.Events = slices.Concat(b.Events, a.Events)
 	c.Decisions = slices.Concat(a.Decisions, b.Decisions)

@@ -58,6 +58,7 @@ type ClusterConfig struct {
 
 	// Our own: the lockstep cost in tokens, and when a booking counts as lost.
 	LockstepWeight       float64 `json:"lockstep_weight" yaml:"lockstep_weight"`
+	WorkerPendingWeight  float64 `json:"worker_pending_weight" yaml:"worker_pending_weight"`
 	PendingWeight        float64 `json:"pending_weight" yaml:"pending_weight"`
 	LockstepDecodeWeight float64 `json:"lockstep_decode_weight" yaml:"lockstep_decode_weight"`
 	PhantomAfterSecs     float64 `json:"phantom_after_secs" yaml:"phantom_after_secs"`
@@ -79,7 +80,7 @@ func DefaultClusterConfig() ClusterConfig {
 		BusyWorkerRatio:  1, QueuePolicy: QueueFCFS, QueueMaxRequests: 1024, QueueMaxTokens: 1 << 26,
 		OverlapRefreshAfterSecs: 10,
 		SessionAffinityTTLSecs:  &ttl, SessionAffinityMode: AffinityHard,
-		LockstepWeight: 2, PendingWeight: 0.02, LockstepDecodeWeight: 0.02,
+		LockstepWeight: 2, WorkerPendingWeight: 0.6, PendingWeight: 0.1, LockstepDecodeWeight: 0.1,
 		PhantomAfterSecs: 300, BookingExpirySecs: 3600,
 	}
 }

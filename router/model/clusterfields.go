@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // clusterField is one row of the table: the field, and where its value lives.
@@ -14,10 +15,14 @@ type clusterField struct {
 	at func(*ClusterConfig) any // *bool, *int, *float64, *string, **int or **float64
 }
 
+// clusterTable is the table, built once: a screen looks fields up by the hundred.
+// Nobody writes to it.
+var clusterTable = sync.OnceValue(clusterRows)
+
 // ClusterFields returns every field of ClusterConfig in the order in which a
 // screen lists them: what steers a choice first. The slice is new at each call.
 func ClusterFields() []Field {
-	rows := clusterRows()
+	rows := clusterTable()
 	out := make([]Field, len(rows))
 	for i := range rows {
 		out[i] = rows[i].Field
@@ -28,41 +33,92 @@ func ClusterFields() []Field {
 // ClusterFieldText returns the named value of c as text, in the form that
 // SetClusterFields reads; none for an unset one, empty for an unknown field.
 func ClusterFieldText(c *ClusterConfig, name string) string {
-	for _, r := range clusterRows() {
-		if r.Name != name {
-			continue
-		}
-		switch p := r.at(c).(type) {
-		case *bool:
-			return strconv.FormatBool(*p)
-		case *int:
-			return strconv.Itoa(*p)
-		case *float64:
-			return formatFloat(*p)
-		case *string:
-			return *p
-		case **int:
-			if *p != nil {
-				return strconv.Itoa(**p)
-			}
-		case **float64:
-			if *p != nil {
-				return formatFloat(**p)
-			}
-		}
-		return unsetText
+	r, ok := clusterRow(name)
+	if !ok {
+		return ""
 	}
-	return ""
+	return r.text(c)
+}
+
+// clusterRow is the row called name.
+func clusterRow(name string) (row clusterField, ok bool) {
+	for _, r := range clusterTable() {
+		if r.Name == name {
+			return r, true
+		}
+	}
+	return clusterField{}, false
+}
+
+func (r *clusterField) text(c *ClusterConfig) string {
+	switch p := r.at(c).(type) {
+	case *bool:
+		return strconv.FormatBool(*p)
+	case *int:
+		return strconv.Itoa(*p)
+	case *float64:
+		return formatFloat(*p)
+	case *string:
+		return *p
+	case **int:
+		if *p != nil {
+			return strconv.Itoa(**p)
+		}
+	case **float64:
+		if *p != nil {
+			return formatFloat(**p)
+		}
+	}
+	return unsetText
+}
+
+// CopyClusterField gives dst the value that src has in the field called name,
+// as it is, in or out of its bounds; false when there is no such field.
+// Pointers are replaced, never written through.
+func CopyClusterField(dst, src *ClusterConfig, name string) bool {
+	r, ok := clusterRow(name)
+	if !ok {
+		return false
+	}
+	switch p := r.at(dst).(type) {
+	case *bool:
+		*p = *r.at(src).(*bool)
+	case *int:
+		*p = *r.at(src).(*int)
+	case *float64:
+		*p = *r.at(src).(*float64)
+	case *string:
+		*p = *r.at(src).(*string)
+	case **int:
+		*p = *r.at(src).(**int)
+	case **float64:
+		*p = *r.at(src).(**float64)
+	}
+	return true
 }
 
 const unsetText = "none"
+
+// ClusterField returns the field of ClusterConfig called name.
+func ClusterField(name string) (Field, bool) {
+	r, ok := clusterRow(name)
+	return r.Field, ok
+}
+
+// PutClusterField sets one field from its text, checking its own bounds but not
+// the rules across fields, which Check has; false when text is not allowed or
+// there is no such field. Pointers are replaced, never written through.
+func PutClusterField(c *ClusterConfig, name, text string) bool {
+	r, ok := clusterRow(name)
+	return ok && r.assign(c, strings.TrimSpace(text))
+}
 
 // SetClusterFields sets several values, all or nothing: the bounds of each and
 // the rules that span fields are checked. befores are the old values as text.
 // The error is a *Refusal that names what is allowed. Pointers in c are
 // replaced, never written through, so that a published copy stays as it was.
 func SetClusterFields(c *ClusterConfig, vs []FieldValue) (befores []string, err error) {
-	next, rows := *c, clusterRows()
+	next, rows := *c, clusterTable()
 	befores = make([]string, len(vs))
 	for i, v := range vs {
 		at := slices.IndexFunc(rows, func(r clusterField) bool { return r.Name == v.Field })
@@ -154,7 +210,7 @@ func (f *Field) inBounds(v float64) bool {
 // Check reports the first value of c that is outside its bounds, or the first
 // rule across fields that is broken; nil when all is well.
 func (c *ClusterConfig) Check() *Refusal {
-	for _, r := range clusterRows() {
+	for _, r := range clusterTable() {
 		if !r.holds(c) {
 			return &Refusal{
 				Code:    RefusedBounds,

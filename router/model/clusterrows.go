@@ -39,8 +39,9 @@ func costRows() []clusterField {
 		num("router_kv_overlap_score_credit_decay", "credit decay", "0", 0, 64, kv, "how fast the credit fades on a target with more prefill work than the idlest", func(c *ClusterConfig) any { return &c.KVOverlapScoreCreditDecay }),
 		num("router_decode_active_request_weight", "request weight", "0", 0, 1024, kv, "blocks that each active request adds to the cost", func(c *ClusterConfig) any { return &c.DecodeActiveRequestWeight }),
 		num("lockstep_weight", "lockstep λ", "2", 0, 64, lock, "price of a token by which the worker's longest prefill backlog would rise", func(c *ClusterConfig) any { return &c.LockstepWeight }),
-		num("pending_weight", "pending μ", "0.02", 0, 16, lock, "price of a token still to be prefilled on the rank", func(c *ClusterConfig) any { return &c.PendingWeight }),
-		num("lockstep_decode_weight", "decode δ", "0.02", 0, 16, lock, "price of a token held by decoding requests on the rank", func(c *ClusterConfig) any { return &c.LockstepDecodeWeight }),
+		num("worker_pending_weight", "worker ω", "0.6", 0, 64, lock, "price of a token of the worker's longest prefill backlog, to compare workers", func(c *ClusterConfig) any { return &c.WorkerPendingWeight }),
+		num("pending_weight", "pending μ", "0.1", 0, 16, lock, "price of a token still to be prefilled on the rank", func(c *ClusterConfig) any { return &c.PendingWeight }),
+		num("lockstep_decode_weight", "decode δ", "0.1", 0, 16, lock, "price of a token that the worker's fullest rank would hold, for every request whole", func(c *ClusterConfig) any { return &c.LockstepDecodeWeight }),
 		num("router_temperature", "temperature", "0", 0, 100, scored, "0 takes the cheapest; above, cheaper targets are only likelier", func(c *ClusterConfig) any { return &c.Temperature }),
 		num("router_host_cache_hit_weight", "host hit weight", "0.75", 0, 1, scored, "worth of a block in host memory, as a share of one on the device", func(c *ClusterConfig) any { return &c.HostCacheHitWeight }),
 		num("router_disk_cache_hit_weight", "disk hit weight", "0.25", 0, 1, scored, "worth of a block on disk or in an external store", func(c *ClusterConfig) any { return &c.DiskCacheHitWeight }),
@@ -66,20 +67,21 @@ func trackRows() []clusterField {
 
 func limitRows() []clusterField {
 	scored := scoredModes()
+	filtered := append(scoredModes(), ModeRandom, ModePowerOfTwo)
 	return []clusterField{
-		optional(num("router_queue_threshold", "queue threshold", unsetText, 0, 1024, nil, "a rank is busy above this multiple of max_num_batched_tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThreshold })),
-		optional(whole("router_queue_threshold_tokens", "queue tokens", unsetText, 0, 1<<40, nil, "a rank is busy above this many booked prefill tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThresholdTokens })),
-		num("busy_worker_ratio", "busy ratio", "1", 0.01, 1, nil, "share of ranks that must be busy before requests queue", func(c *ClusterConfig) any { return &c.BusyWorkerRatio }),
-		choice("router_queue_policy", "queue policy", []string{QueueFCFS, QueueWSPT}, nil, "order of the queue: arrival, or the shortest uncached prompt first", func(c *ClusterConfig) any { return &c.QueuePolicy }),
-		whole("router_queue_max_requests", "queue length", "1024", 1, 1<<20, nil, "requests that may wait for each worker before one more is refused", func(c *ClusterConfig) any { return &c.QueueMaxRequests }),
-		whole("router_queue_max_tokens", "queue max tokens", "67108864", 1, 1<<40, nil, "prompt tokens that may wait for each worker before one more request is refused", func(c *ClusterConfig) any { return &c.QueueMaxTokens }),
+		optional(num("router_queue_threshold", "queue threshold", unsetText, 0, 1024, scored, "a rank is busy above this multiple of max_num_batched_tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThreshold })),
+		optional(whole("router_queue_threshold_tokens", "queue tokens", unsetText, 0, 1<<40, scored, "a rank is busy above this many booked prefill tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThresholdTokens })),
+		num("busy_worker_ratio", "busy ratio", "1", 0.01, 1, scored, "share of ranks that must be busy before requests queue", func(c *ClusterConfig) any { return &c.BusyWorkerRatio }),
+		choice("router_queue_policy", "queue policy", []string{QueueFCFS, QueueWSPT}, scored, "order of the queue: arrival, or the shortest uncached prompt first", func(c *ClusterConfig) any { return &c.QueuePolicy }),
+		whole("router_queue_max_requests", "queue length", "1024", 1, 1<<20, scored, "requests that may wait for each worker before one more is refused", func(c *ClusterConfig) any { return &c.QueueMaxRequests }),
+		whole("router_queue_max_tokens", "queue max tokens", "67108864", 1, 1<<40, scored, "prompt tokens that may wait for each worker before one more request is refused", func(c *ClusterConfig) any { return &c.QueueMaxTokens }),
 		num("router_overlap_refresh_after_secs", "overlap refresh", "10", 0, 3600, scored, "seconds in the queue after which the match is looked up again; 0 never", func(c *ClusterConfig) any { return &c.OverlapRefreshAfterSecs }),
-		optional(num("active_decode_blocks_threshold", "overload blocks", unsetText, 0, 1, nil, "a rank is overloaded above this share of its KV blocks", func(c *ClusterConfig) any { return &c.ActiveDecodeBlocksThreshold })),
-		optional(whole("active_prefill_tokens_threshold", "overload tokens", unsetText, 0, 1<<40, nil, "a rank is overloaded above this many booked prefill tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThreshold })),
-		optional(num("active_prefill_tokens_threshold_frac", "overload share", unsetText, 0, 1024, nil, "a rank is overloaded above this multiple of max_num_batched_tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThresholdFrac })),
-		optional(num("router_session_affinity_ttl_secs", "affinity ttl", "1800", 1, 31536000, nil, "seconds that an idle conversation stays bound; none turns affinity off", func(c *ClusterConfig) any { return &c.SessionAffinityTTLSecs })),
-		choice("router_session_affinity_mode", "affinity mode", []string{AffinityHard, AffinitySoft}, nil, "hard keeps the binding under load, soft lets load override it", func(c *ClusterConfig) any { return &c.SessionAffinityMode }),
-		num("phantom_after_secs", "phantom after", "300", 1, 86400, nil, "seconds without a sign of life after which booked load is shown as phantom", func(c *ClusterConfig) any { return &c.PhantomAfterSecs }),
-		num("booking_expiry_secs", "booking expiry", "3600", 1, 604800, nil, "seconds without a sign of life after which booked load is dropped", func(c *ClusterConfig) any { return &c.BookingExpirySecs }),
+		optional(num("active_decode_blocks_threshold", "overload blocks", unsetText, 0, 1, filtered, "a rank is overloaded above this share of its KV blocks", func(c *ClusterConfig) any { return &c.ActiveDecodeBlocksThreshold })),
+		optional(whole("active_prefill_tokens_threshold", "overload tokens", unsetText, 0, 1<<40, filtered, "a rank is overloaded above this many booked prefill tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThreshold })),
+		optional(num("active_prefill_tokens_threshold_frac", "overload share", unsetText, 0, 1024, filtered, "a rank is overloaded above this multiple of max_num_batched_tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThresholdFrac })),
+		optional(num("router_session_affinity_ttl_secs", "affinity ttl", "1800", 1, 31536000, scored, "seconds that an idle conversation stays bound; none turns affinity off", func(c *ClusterConfig) any { return &c.SessionAffinityTTLSecs })),
+		choice("router_session_affinity_mode", "affinity mode", []string{AffinityHard, AffinitySoft}, scored, "hard keeps the binding under load, soft lets load override it", func(c *ClusterConfig) any { return &c.SessionAffinityMode }),
+		num("phantom_after_secs", "phantom after", "300", 1, 86400, scored, "seconds without a sign of life after which booked load is shown as phantom", func(c *ClusterConfig) any { return &c.PhantomAfterSecs }),
+		num("booking_expiry_secs", "booking expiry", "3600", 1, 604800, scored, "seconds without a sign of life after which booked load is dropped", func(c *ClusterConfig) any { return &c.BookingExpirySecs }),
 	}
 }

@@ -10,6 +10,7 @@ type Phase string
 const (
 	PhaseOperator Phase = "operator" // an operator's pin
 	PhaseBound    Phase = "bound"    // a binding made by a migration, outside the conversation policy
+	PhaseSteered  Phase = "steered"  // the cluster tier chose the rank
 	PhasePinned   Phase = "pinned"   // conversation router: the key is in the map and its rank has room
 	PhaseExplicit Phase = "explicit" // the client asked for this rank
 	PhaseWarmup   Phase = "warmup"   // KV-aware: first request of a cold rank

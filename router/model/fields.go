@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // FieldKind is the type of a settings field.
@@ -131,13 +132,19 @@ const (
 )
 
 // Fields returns every field of Settings in the order in which a screen lists
-// them: what steers placement first, the balance gate last. The slice is new
-// at each call.
-func Fields() []Field {
+// them: what steers placement first, then the balance gate, then the cluster
+// tier's own (ClusterFields). The slice is new at each call; what its elements
+// list is shared and not to be written.
+func Fields() []Field { return slices.Clone(fieldTable()) }
+
+// fieldTable is what Fields copies, built once.
+var fieldTable = sync.OnceValue(allFields)
+
+func allFields() []Field {
 	kv := []Policy{PolicyKVAware}
 	conv := []Policy{PolicyConversation}
 	both := []Policy{PolicyKVAware, PolicyConversation}
-	return []Field{
+	rows := []Field{
 		{
 			Name: FieldPolicy, Label: "policy", Kind: KindChoice, Default: string(PolicyDefault),
 			Options: []string{string(PolicyDefault), string(PolicyKVAware), string(PolicyConversation)},
@@ -182,8 +189,8 @@ func Fields() []Field {
 		},
 		{
 			Name: FieldRouterMode, Label: "router mode", Kind: KindChoice, Default: string(ModeRoundRobin),
-			Options: []string{string(ModeRoundRobin), string(ModeLeastLoaded)},
-			Help:    "how the cluster tier picks a worker",
+			Options: modeNames(),
+			Help:    "how the cluster tier picks a worker; kv and lockstep pick its rank too",
 		},
 		{
 			Name: FieldWeight, Label: "weight", Kind: KindFloat, Min: MinWeight, Max: MaxWeight, Default: "1", PerTarget: true,
@@ -210,13 +217,23 @@ func Fields() []Field {
 			StepSmall: 1, StepLarge: 10, Needs: FieldEnableBalance, Help: "gate timeout while a rank generates little; at most the gate timeout",
 		},
 	}
+	return append(rows, ClusterFields()...)
+}
+
+// modeNames are the router modes, those first that need no knowledge of caches.
+func modeNames() []string {
+	return []string{
+		string(ModeRoundRobin), string(ModeLeastLoaded), string(ModeKV), string(ModeLockstep),
+		string(ModeRandom), string(ModePowerOfTwo), string(ModeDirect),
+	}
 }
 
 // FieldByName returns the field called name.
 func FieldByName(name string) (Field, bool) {
-	for _, f := range Fields() {
-		if f.Name == name {
-			return f, true
+	all := fieldTable()
+	for i := range all {
+		if all[i].Name == name {
+			return all[i], true
 		}
 	}
 	return Field{}, false

@@ -9,7 +9,7 @@ import (
 )
 
 func start() Settings {
-	return Settings{RouterMode: ModeRoundRobin, AttentionDpConfig: DefaultAttentionDpConfig()}
+	return DefaultSettings()
 }
 
 func TestFieldDefaultsAreUpstreams(t *testing.T) {

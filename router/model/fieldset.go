@@ -32,7 +32,8 @@ func FieldText(s *Settings, name string, target Target) string {
 	case FieldWeight:
 		return formatFloat(s.WeightOf(target))
 	}
-	return ""
+	cluster := s.Cluster()
+	return ClusterFieldText(&cluster, name)
 }
 
 // SetField parses one value, checks it against the operator's bounds and the
@@ -68,11 +69,13 @@ func SetFields(s *Settings, vs []FieldValue) (befores []string, err error) {
 
 // Check applies the rules that span fields, upstream's own: with
 // enable_balance on, both iteration counts are 0 or more (batching first),
-// and the two low-occupancy knobs stay in range. It returns nil when all hold.
+// and the two low-occupancy knobs stay in range; then those of the cluster
+// tier. It returns nil when all hold.
 func (s *Settings) Check() *Refusal {
 	c := &s.AttentionDpConfig
+	cluster := s.Cluster()
 	if !c.EnableBalance {
-		return nil
+		return cluster.Check()
 	}
 	bad := func(field string, value int, allowed string) *Refusal {
 		return &Refusal{
@@ -92,7 +95,7 @@ func (s *Settings) Check() *Refusal {
 		return bad(FieldLowOccupancyTimeoutIters, s.LowOccupancyTimeoutIters,
 			fmt.Sprintf("from 0 to timeout_iters (%d)", c.TimeoutIters))
 	}
-	return nil
+	return cluster.Check()
 }
 
 func setOne(s *Settings, v FieldValue) (before string, ref *Refusal) {
@@ -133,6 +136,10 @@ func setOne(s *Settings, v FieldValue) (before string, ref *Refusal) {
 // assign parses text, checks the bounds and sets the field; false when text
 // is not an allowed value.
 func (f *Field) assign(s *Settings, target Target, text string) bool {
+	if row, ok := clusterRow(f.Name); ok {
+		s.ClusterConfig = s.Cluster()
+		return row.assign(&s.ClusterConfig, text)
+	}
 	c := &s.AttentionDpConfig
 	switch f.Kind {
 	case KindBool:
@@ -209,7 +216,7 @@ func parseBool(s string) (v, ok bool) {
 
 func fieldNames() string {
 	var names []string
-	for _, f := range Fields() {
+	for _, f := range fieldTable() {
 		names = append(names, f.Name)
 	}
 	return strings.Join(names, ", ")

@@ -28,6 +28,37 @@ type Lost struct {
 	Mode        int `json:"mode"`        // the mode does not look at caches
 }
 
+// Why a longer match was not taken, as Decision.LostTo says it.
+const (
+	LostLoad        = "load"
+	LostCap         = "cap"
+	LostPin         = "pin"
+	LostFilter      = "filter"
+	LostTie         = "tie"
+	LostTemperature = "temperature"
+	LostMode        = "mode"
+)
+
+// Add counts tokens under a cause, one of Lost….
+func (l *Lost) Add(cause string, tokens int) {
+	switch cause {
+	case LostLoad:
+		l.Load += tokens
+	case LostCap:
+		l.Cap += tokens
+	case LostPin:
+		l.Pin += tokens
+	case LostFilter:
+		l.Filter += tokens
+	case LostTie:
+		l.Tie += tokens
+	case LostTemperature:
+		l.Temperature += tokens
+	case LostMode:
+		l.Mode += tokens
+	}
+}
+
 // Sum is all of it.
 func (l Lost) Sum() int {
 	return l.Load + l.Cap + l.Pin + l.Filter + l.Tie + l.Temperature + l.Mode

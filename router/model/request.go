@@ -20,6 +20,22 @@ type Request struct {
 	Relax bool
 	// Children counts further return sequences beside the first.
 	Children int
+
+	// Locals are the local hashes of the prompt's full blocks (prefix.Local), of
+	// BlockTokens tokens each; nil when they are not known. The router chains
+	// them and asks its index who holds how much; it needs no token ids then.
+	// They are hashed with LoRA and Salt in their seed.
+	Locals      []uint64
+	BlockTokens int
+	// LoRA is the adapter's name, Salt keeps caches of equal tokens apart; both
+	// may be empty.
+	LoRA, Salt string
+	// Priority moves a request ahead in the cluster tier's queue: seconds under
+	// fcfs, weight under wspt; below 0 counts as 0.
+	Priority int
+	// ExpectedOutput is the output length in tokens that the client gave, 0 for
+	// none.
+	ExpectedOutput int
 }
 
 // Outcome says how a request ended.
@@ -76,4 +92,13 @@ type WorkerSpec struct {
 	MaxNumActiveRequests int
 	// Engine is the kind of engine, for the screen: sim, trtllm, vllm, …
 	Engine string
+	// KVEvents says that the ranks publish KV-cache events. What a rank holds
+	// that does not is guessed from what was routed to it.
+	KVEvents bool
+	// BlockTokens is the size of a KV block, 0 when it is not known; all workers
+	// have the same one.
+	BlockTokens int
+	// KVBlocks is one rank's KV capacity, MaxBatchedTokens what one step of it
+	// takes (max_num_batched_tokens); 0 when not known.
+	KVBlocks, MaxBatchedTokens int
 }

@@ -29,6 +29,8 @@ type ScoreTerms struct {
 	Host   int `json:"host,omitempty"`
 	Disk   int `json:"disk,omitempty"`
 	Shared int `json:"shared,omitempty"`
+	// OnWay are leading blocks that open requests have or will bring there.
+	OnWay int `json:"on_way,omitempty"`
 	// Overlap is the effective overlap in blocks, CachedTokens that in tokens.
 	Overlap      float64 `json:"overlap"`
 	CachedTokens int     `json:"cached"`
@@ -48,11 +50,18 @@ type ScoreTerms struct {
 	Taint            float64 `json:"taint"`
 	// New are tokens to prefill here after the match, Pending those still to
 	// be prefilled on the rank, HighestPending the worker's highest, Rise how
-	// far New would lift it. Mode lockstep only; Pending always.
+	// far New would lift it. Held are the tokens of all its requests, whole,
+	// HighestHeld those of the worker's fullest rank, FullestAfter what the
+	// fullest would hold with this prompt, HeldTerm the price of that. New,
+	// Rise, FullestAfter and HeldTerm are of mode lockstep only.
 	New            float64 `json:"new"`
 	Pending        float64 `json:"pending"`
 	HighestPending float64 `json:"highest_pending"`
 	Rise           float64 `json:"rise"`
+	Held           float64 `json:"held"`
+	HighestHeld    float64 `json:"highest_held"`
+	FullestAfter   float64 `json:"fullest_after"`
+	HeldTerm       float64 `json:"held_term"`
 	Cost           float64 `json:"cost"`
 }
 

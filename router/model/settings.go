@@ -114,6 +114,18 @@ type Settings struct {
 
 	// Weights holds the ranks whose weight is not 1, ordered by target.
 	Weights []Weight `json:"weights,omitempty"`
+
+	// ClusterConfig steers the modes kv and lockstep. A document that says nothing
+	// of it (all zero) has the defaults: see Cluster. Its pointers are replaced,
+	// never written through.
+	ClusterConfig ClusterConfig `json:"cluster_config"`
+}
+
+// DefaultSettings returns upstream's defaults for both tiers.
+func DefaultSettings() Settings {
+	return Settings{
+		RouterMode: ModeRoundRobin, AttentionDpConfig: DefaultAttentionDpConfig(), ClusterConfig: DefaultClusterConfig(),
+	}
 }
 
 // WeightOf returns the weight of t, DefaultWeight where none is set.
@@ -124,4 +136,13 @@ func (s *Settings) WeightOf(t Target) float64 {
 		}
 	}
 	return DefaultWeight
+}
+
+// Cluster is what the cluster tier works with: ClusterConfig, or the defaults
+// where the document says nothing of it.
+func (s *Settings) Cluster() ClusterConfig {
+	if s.ClusterConfig == (ClusterConfig{}) {
+		return DefaultClusterConfig()
+	}
+	return s.ClusterConfig
 }

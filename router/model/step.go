@@ -27,8 +27,8 @@ type StepOutput struct {
 	Order [][]int32
 	// Expected is the soft cap that the call worked with.
 	Expected int
-	// PinWaits counts the requests that found no room because an operator's pin
-	// holds them to a rank that is full. Like upstream's strict ones they are
+	// PinWaits counts the requests that found no room because an operator's pin,
+	// or the cluster tier's choice, holds them to a rank that is full. Like upstream's strict ones they are
 	// held back and take nobody's place: the engine may admit as many others.
 	PinWaits int
 }

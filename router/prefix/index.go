@@ -1,8 +1,10 @@
 package prefix
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"adpdeck/router/model"
 )
@@ -10,9 +12,62 @@ import (
 // Index knows which target holds which blocks. Any number of goroutines may
 // use it at once: look-ups run without a lock, changes one at a time.
 type Index struct {
-	opt Options
-	mu  sync.Mutex // guards everything that changes
+	opt   Options
+	words int    // of a bitset over all IDs
+	mix   uint64 // odd, drawn for this index
+	// maxHoles is listedHoles, less in tests.
+	maxHoles int
+
+	// What look-ups read.
+	dir          []*chunk // fixed length; a chunk stays once it is there
+	flat, tiered rows
+	seqs         atomic.Pointer[seqTable]
+	epochs       epochs
+	tick         atomic.Uint32 // of stores and matches, orders stamps
+	top          atomic.Uint32 // IDs in use lie below
+	live         []uint64      // bitset: look-ups count the target
+	lower        []uint64      // bitset: has blocks on host or disk
+	guessed      []uint64      // bitset: approximate
+	holed        [Tiers][]uint64
+	holes        [Tiers][]atomic.Pointer[holeList]
+	gen          atomic.Uint64   // a hole appeared or a target was wiped
+	gens         []atomic.Uint32 // the same by target
+	names        atomic.Pointer[[]model.Target]
+
+	mu       sync.Mutex // guards all that follows, and writing what is above
+	recs     limbo
+	exts     []ref
+	extShift uint
+	records  int
+	growAt   int // records at which the tables grow
+	bytes    int64
+	pressed  bool              // MaxBytes forbade to grow
+	extra    map[uint64]uint32 // owners beyond the first, by record, ID and tier
+	targets  []target
+	byName   map[model.Target]ID
+	wait     waiting
+	evicted  uint64
+	dropped  uint64
+	scratch  scratch
 }
+
+// target is what the writer knows of a target.
+type target struct {
+	used   bool
+	holes  [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
+	leaves leafHeap
+	// mostLeaves is how many notes are kept before stale ones are dropped,
+	// leafRoom how many are booked as memory.
+	mostLeaves, leafRoom int
+	waits                waits
+	approx               *leases
+	seq                  uint64
+	inOrder              bool // a numbered batch was applied
+	stats                TargetStats
+}
+
+// total is the target's blocks over all tiers.
+func (t *target) total() int { return t.stats.Blocks[0] + t.stats.Blocks[1] + t.stats.Blocks[2] }
 
 // New makes an index. It fails when an option is outside its limits.
 func New(opt Options) (*Index, error) {
@@ -20,106 +75,124 @@ func New(opt Options) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Index{opt: opt}, nil
+	// Slots that wait for look-ups to pass stand beside the blocks in use.
+	slots := opt.MaxBlocks + opt.MaxBlocks/16 + 2*chunkSize
+	ix := &Index{
+		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1, maxHoles: listedHoles,
+		dir:     make([]*chunk, slots>>chunkBits+1),
+		gens:    make([]atomic.Uint32, opt.Targets),
+		targets: make([]target, opt.Targets),
+		byName:  make(map[model.Target]ID),
+		extra:   make(map[uint64]uint32),
+	}
+	ix.flat, ix.tiered = newRows(ix.words, slots), newRows(3*ix.words, slots)
+	ix.live, ix.lower, ix.guessed = make([]uint64, ix.words), make([]uint64, ix.words), make([]uint64, ix.words)
+	for l := range ix.holes {
+		ix.holed[l] = make([]uint64, ix.words)
+		ix.holes[l] = make([]atomic.Pointer[holeList], opt.Targets)
+	}
+	ix.seqs.Store(newSeqTable(minTableBits, len(ix.dir)))
+	ix.exts, ix.extShift = make([]ref, 1<<minTableBits), 64-minTableBits
+	ix.dir[0], ix.seqs.Load().next[0] = new(chunk), new(links)
+	ix.recs.used = 1 // 0 is no record
+	ix.growAt = 3 << minTableBits / 2
+	ix.bytes = 8<<minTableBits + chunkBytes
+	ix.epochs.now.Store(1)
+	ix.tick.Store(1)
+	ix.names.Store(&[]model.Target{})
+	ix.wait.init(opt)
+	return ix, nil
 }
 
 // Add makes a target known that is fed by events, and returns its ID; a target
 // that is known already keeps its ID and its blocks. It fails with ErrTargets
 // when the index is full, and with ErrApproximate when the target was added by
 // AddApproximate.
-func (ix *Index) Add(t model.Target) (ID, error) { return 0, nil }
-
-// Approximation says how long a target without events is credited with what
-// was routed to it. At least one of the two must be set; with both, both hold.
-type Approximation struct {
-	// TTL is how long a prompt is credited after it was last routed.
-	TTL time.Duration
-	// Blocks is the rank's advertised KV-cache capacity: beyond it the blocks
-	// routed longest ago are forgotten.
-	Blocks int
+func (ix *Index) Add(t model.Target) (ID, error) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.add(t, nil)
 }
 
-// AddApproximate makes a target known whose engine publishes no events. What
-// is told with Routed stands in for them, and every figure is marked.
-func (ix *Index) AddApproximate(t model.Target, a Approximation) (ID, error) { return 0, nil }
+func (ix *Index) add(name model.Target, a *leases) (ID, error) {
+	if id, ok := ix.byName[name]; ok {
+		if (ix.targets[id].approx != nil) != (a != nil) {
+			return 0, fmt.Errorf("add %v: %w", name, ErrApproximate)
+		}
+		return id, nil
+	}
+	for i := range ix.targets {
+		t := &ix.targets[i]
+		if t.used {
+			continue
+		}
+		id := ID(i)
+		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
+		t.stats.Target, t.stats.Approximate = name, a != nil
+		ix.byName[name] = id
+		if a != nil {
+			setBit(ix.guessed, id)
+		}
+		setBit(ix.live, id)
+		ix.rename()
+		return id, nil
+	}
+	return 0, fmt.Errorf("add %v: %w", name, ErrTargets)
+}
+
+// rename publishes the names by ID.
+func (ix *Index) rename() {
+	top := 0
+	for _, id := range ix.byName {
+		top = max(top, int(id)+1)
+	}
+	names := make([]model.Target, top)
+	for n, id := range ix.byName {
+		names[id] = n
+	}
+	ix.names.Store(&names)
+	ix.top.Store(uint32(top))
+}
 
 // Drop forgets a target and all its blocks; its ID becomes free.
-func (ix *Index) Drop(t model.Target) error { return nil }
+func (ix *Index) Drop(t model.Target) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	id, ok := ix.byName[t]
+	if !ok {
+		return fmt.Errorf("drop %v: %w", t, ErrNoTarget)
+	}
+	clearBit(ix.live, id)
+	ix.wipe(id)
+	clearBit(ix.guessed, id)
+	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0], leafRoom: ix.targets[id].leafRoom}
+	delete(ix.byName, t)
+	ix.rename()
+	return nil
+}
 
 // Lookup returns the ID of a target.
-func (ix *Index) Lookup(t model.Target) (ID, bool) { return 0, false }
+func (ix *Index) Lookup(t model.Target) (ID, bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	id, ok := ix.byName[t]
+	return id, ok
+}
 
 // Targets returns the targets by ID; an unused ID holds the zero Target. The
 // slice is shared and must not be written.
-func (ix *Index) Targets() []model.Target { return nil }
+func (ix *Index) Targets() []model.Target { return *ix.names.Load() }
 
-// Apply applies a batch of a target's events, in order. What is wrong with an
-// event is counted and costs that event only; the error is ErrNoTarget or
-// ErrApproximate.
-func (ix *Index) Apply(id ID, b *Batch) (Applied, error) { return Applied{}, nil }
-
-// Clear wipes one target in all tiers, as a Cleared event does; its batch
-// numbers go on.
-func (ix *Index) Clear(id ID) error { return nil }
-
-// Restart wipes one target in all tiers and forgets its last batch number: a
-// new process, with an empty cache, counts from its own start.
-func (ix *Index) Restart(id ID) error { return nil }
-
-// Routed tells that a prompt with this chain was sent to an approximate
-// target. Now is on a monotonic clock of the caller's, the same for all calls.
-func (ix *Index) Routed(id ID, chain []Chain, now time.Duration) error { return nil }
-
-// Expire forgets what approximate targets were credited with longer than their
-// TTL before now.
-func (ix *Index) Expire(now time.Duration) {}
-
-// Matcher looks chains up. It holds the scratch space of a look-up: one
-// goroutine at a time may use it, any number of matchers may run at once.
-type Matcher struct{ ix *Index }
-
-// NewMatcher returns a matcher of the index. It needs no closing.
-func (ix *Index) NewMatcher() *Matcher { return &Matcher{ix: ix} }
-
-// Match fills out with how much of the chain every target holds.
-func (m *Matcher) Match(chain []Chain, out *Matches) {}
-
-// TargetStats is what the index knows of one target, blocks unless said
-// otherwise. Counters count from when the target was added.
-type TargetStats struct {
-	Target      model.Target
-	Approximate bool
-	Blocks      [Tiers]int // held now, by tier
-	Bytes       int64      // charged against MaxTargetBytes
-	Waiting     int        // put aside now, their parent unknown
-	Holes       int        // missing blocks under blocks that are held
-	LastSeq     uint64     // number of the last batch, where Numbered
-	Numbered    bool
-
-	Stored, Removed  uint64
-	Duplicates       uint64 // stored again while held
-	Unknown          uint64 // removals of blocks that were not held
-	Evicted          uint64 // dropped to keep a bound
-	WaitingDropped   uint64 // dropped while waiting, to keep the bound
-	Expired          uint64 // dropped because an approximation's TTL ran out
-	Refused          uint64 // events that contradict themselves
-	Replayed         uint64 // batches seen before
-	Clears, Restarts uint64
+// target returns the target of an ID in use.
+func (ix *Index) target(id ID) (*target, error) {
+	if int(id) >= len(ix.targets) || !ix.targets[id].used {
+		return nil, fmt.Errorf("target %d: %w", id, ErrNoTarget)
+	}
+	return &ix.targets[id], nil
 }
 
-// Stats is what the index holds in all.
-type Stats struct {
-	Blocks  int    // distinct blocks
-	Owned   int    // blocks times the targets that hold them
-	Waiting int    // put aside, of all targets
-	Bytes   int64  // memory of the index
-	Evicted uint64 // blocks of targets dropped to keep a bound
-	Dropped uint64 // blocks that found no room while a bound held
-	Targets int
+func setBit(set []uint64, id ID)   { atomic.StoreUint64(&set[id>>6], set[id>>6]|1<<(id&63)) }
+func clearBit(set []uint64, id ID) { atomic.StoreUint64(&set[id>>6], set[id>>6]&^(1<<(id&63))) }
+func hasBit(set []uint64, id ID) bool {
+	return atomic.LoadUint64(&set[id>>6])>>(id&63)&1 == 1
 }
-
-// TargetStats returns the figures of one target.
-func (ix *Index) TargetStats(id ID) (TargetStats, error) { return TargetStats{}, nil }
-
-// Stats returns the figures of the whole index.
-func (ix *Index) Stats() Stats { return Stats{} }

@@ -111,6 +111,38 @@ func (r *reader) scalar(e entry, section string, f *field) error {
 	return r.fail(t, "%s is %q; want %s", e.key, text, f.allowed())
 }
 
+// clusterScalar reads one field of cluster_config within its bounds, and notes
+// where it lies. null or none unsets an optional one.
+func (r *reader) clusterScalar(e entry, f *model.Field) error {
+	var text string
+	if _, null := e.value.(*ast.NullNode); null {
+		if !f.Optional {
+			return r.fail(e.at, "%s is nothing; want %s", e.key, f.Allowed())
+		}
+		r.note(keyCluster, e)
+		if s := r.doc.layout.scalars[keyCluster+"/"+e.key]; s.to < s.from {
+			return r.fail(e.at, "%s: nothing is written; write null to unset it", e.key)
+		}
+		text = unset
+	} else {
+		fd := &field{kind: f.Kind, options: f.Options}
+		fd.setBool = func(v bool) { text = strconv.FormatBool(v) }
+		fd.setInt = func(v int) { text = strconv.Itoa(v) }
+		fd.setFloat = func(v float64) { text = strconv.FormatFloat(v, 'g', -1, 64) }
+		fd.setChoice = func(v string) { text = v }
+		if word, ok := scalarText(e.value); ok && f.Optional && word == unset {
+			text = unset
+			r.note(keyCluster, e)
+		} else if err := r.scalar(e, keyCluster, fd); err != nil {
+			return err
+		}
+	}
+	if !model.PutClusterField(&r.doc.values.ClusterConfig, e.key, text) {
+		return r.fail(e.value.GetToken(), "%s is %s; want %s", e.key, text, f.Allowed())
+	}
+	return nil
+}
+
 func (f *field) allowed() string {
 	switch f.kind {
 	case model.KindBool:

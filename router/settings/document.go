@@ -23,6 +23,7 @@ const (
 	keyEnable  = "enable_attention_dp"
 	keyConfig  = "attention_dp_config"
 	keyWeights = "weights"
+	keyCluster = "cluster_config"
 )
 
 // Document is a settings file: its text and what it says.
@@ -48,7 +49,7 @@ func Parse(name string, text []byte) (*Document, error) {
 }
 
 // New returns a document that says everything in s, upstream's fields in
-// upstream's order.
+// upstream's order, the cluster tier's in the screen's.
 func New(s model.Settings) (*Document, error) {
 	var b strings.Builder
 	b.WriteString(keyEnable + ": true\n" + keyConfig + ":\n")
@@ -57,6 +58,10 @@ func New(s model.Settings) (*Document, error) {
 	}
 	for _, name := range ownKeys() {
 		fmt.Fprintf(&b, "%s: %s\n", name, textOf(&s, name))
+	}
+	b.WriteString(keyCluster + ":\n")
+	for _, name := range clusterKeys() {
+		fmt.Fprintf(&b, "  %s: %s\n", name, textOf(&s, name))
 	}
 	for i, w := range s.Weights {
 		if i == 0 {
@@ -95,13 +100,9 @@ func (d *Document) Update(s model.Settings) error {
 		}
 		return nil
 	}
-	for _, name := range append(configKeys(), ownKeys()...) {
+	for _, name := range allKeys() {
 		if text := textOf(&s, name); text != textOf(&d.values, name) {
-			section := keyConfig
-			if isOwn(name) {
-				section = ""
-			}
-			if err := put(section, name, text); err != nil {
+			if err := put(sectionOf(name), name, text); err != nil {
 				return err
 			}
 		}
@@ -125,7 +126,7 @@ func (d *Document) Update(s model.Settings) error {
 
 // same reports whether two settings say the same.
 func same(a, b *model.Settings) bool {
-	for _, name := range append(configKeys(), ownKeys()...) {
+	for _, name := range allKeys() {
 		if textOf(a, name) != textOf(b, name) {
 			return false
 		}
@@ -148,12 +149,38 @@ func ownKeys() []string {
 	return []string{model.FieldRouterMode, model.FieldMinGenerationRequests, model.FieldLowOccupancyTimeoutIters}
 }
 
+// clusterKeys are the fields of cluster_config in the order of a screen.
+func clusterKeys() []string {
+	var names []string
+	for _, f := range model.ClusterFields() {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+// allKeys are the scalar fields of the whole document.
+func allKeys() []string { return append(append(configKeys(), ownKeys()...), clusterKeys()...) }
+
+// sectionOf names the mapping in which a field stands, empty for the top.
+func sectionOf(name string) string {
+	switch {
+	case isOwn(name):
+		return ""
+	case slices.Contains(configKeys(), name):
+		return keyConfig
+	}
+	return keyCluster
+}
+
 func isOwn(name string) bool { return slices.Contains(ownKeys(), name) }
 
 // textOf writes a field's value as YAML that reads back as the same value.
 func textOf(s *model.Settings, name string) string {
 	f, _ := model.FieldByName(name)
 	text := model.FieldText(s, name, model.Target{})
+	if f.Optional && text == unset {
+		return "null"
+	}
 	if f.Kind == model.KindFloat {
 		v, err := strconv.ParseFloat(text, 64)
 		if err == nil {
@@ -162,6 +189,9 @@ func textOf(s *model.Settings, name string) string {
 	}
 	return text
 }
+
+// unset is the word of an optional field without a value.
+const unset = "none"
 
 func yamlFloat(v float64) string {
 	switch {

@@ -170,7 +170,8 @@ func (d *Document) check() error {
 	}
 	e := &Error{File: d.name, Line: 1, Column: 1, Message: ref.Message}
 	name, _, _ := strings.Cut(ref.Message, " ")
-	for _, key := range []string{keyConfig + "/" + name, "/" + name, keyConfig + "/" + model.FieldEnableBalance} {
+	name = strings.TrimSuffix(name, ":")
+	for _, key := range []string{keyConfig + "/" + name, "/" + name, keyCluster + "/" + name, keyConfig + "/" + model.FieldEnableBalance} {
 		if s, ok := d.layout.scalars[key]; ok {
 			e.Line, e.Column = s.line, s.column
 			break

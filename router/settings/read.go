@@ -25,21 +25,22 @@ type reader struct {
 
 const byteOrderMark = "\ufeff"
 
-// parse reads a file without the rules that span fields.
-func parse(name string, text []byte) (*Document, error) {
+// newReader checks the text as a whole and returns a reader of it and the text
+// without its byte order mark.
+func newReader(name string, text []byte) (r *reader, body []byte, err error) {
 	if len(text) > MaxBytes {
-		return nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxBytes)}
+		return nil, nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d bytes; at most %d are read", len(text), MaxBytes)}
 	}
 	if !utf8.Valid(text) {
-		return nil, &Error{name, 1, 1, "the file is not UTF-8"}
+		return nil, nil, &Error{name, 1, 1, "the file is not UTF-8"}
 	}
 	if n := bytes.Count(text, []byte("[")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("- ")); n > MaxNesting {
-		return nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
+		return nil, nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
 	}
 	d := &Document{name: name, text: bytes.Clone(text), enabled: true}
-	d.values = model.Settings{RouterMode: model.ModeRoundRobin, AttentionDpConfig: model.DefaultAttentionDpConfig()}
-	body := bytes.TrimPrefix(d.text, []byte(byteOrderMark))
-	r := &reader{name: name, text: d.text, doc: d}
+	d.values = model.DefaultSettings()
+	body = bytes.TrimPrefix(d.text, []byte(byteOrderMark))
+	r = &reader{name: name, text: d.text, doc: d}
 	r.lines = append(r.lines, len(d.text)-len(body))
 	for i := r.lines[0]; i < len(d.text); i++ {
 		if d.text[i] == '\n' {
@@ -47,14 +48,23 @@ func parse(name string, text []byte) (*Document, error) {
 		}
 	}
 	d.layout = layout{scalars: map[string]span{}, blocks: map[string]block{}}
+	return r, body, nil
+}
+
+// parse reads a file without the rules that span fields.
+func parse(name string, text []byte) (*Document, error) {
+	r, body, err := newReader(name, text)
+	if err != nil {
+		return nil, err
+	}
 	root, err := r.root(body)
 	if err != nil {
 		return nil, err
 	}
 	if root == nil {
-		return d, nil
+		return r.doc, nil
 	}
-	return d, r.top(root)
+	return r.doc, r.top(root)
 }
 
 // root parses the text and returns its one document, nil when it is empty.
@@ -102,34 +112,40 @@ func (r *reader) fail(t *token.Token, format string, args ...any) error {
 
 // top reads the document's own keys.
 func (r *reader) top(root ast.Node) error {
-	allowed := append([]string{keyEnable, keyConfig}, append(ownKeys(), keyWeights)...)
+	allowed := topKeys()
 	entries, err := r.entries(root, "", "a mapping with "+strings.Join(allowed, ", "))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		switch key := e.key; {
-		case key == keyEnable:
-			if err := r.scalar(e, "", &field{kind: model.KindBool, setBool: func(v bool) { r.doc.enabled = v }}); err != nil {
-				return err
-			}
-		case key == keyConfig:
-			if err := r.config(e); err != nil {
-				return err
-			}
-		case key == keyWeights:
-			if err := r.weights(e); err != nil {
-				return err
-			}
-		case isOwn(key):
-			if err := r.scalar(e, "", fieldOf(&r.doc.values, key)); err != nil {
-				return err
-			}
-		default:
-			return r.fail(e.at, "no such key %q; allowed are %s", key, strings.Join(allowed, ", "))
+		if err := r.key(e, allowed); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// topKeys are the document's own keys.
+func topKeys() []string {
+	return append([]string{keyEnable, keyConfig}, append(ownKeys(), keyCluster, keyWeights)...)
+}
+
+// key reads one of the document's own keys; allowed stands in the error for
+// any other.
+func (r *reader) key(e entry, allowed []string) error {
+	switch key := e.key; {
+	case key == keyEnable:
+		return r.scalar(e, "", &field{kind: model.KindBool, setBool: func(v bool) { r.doc.enabled = v }})
+	case key == keyConfig:
+		return r.config(e)
+	case key == keyCluster:
+		return r.cluster(e)
+	case key == keyWeights:
+		return r.weights(e)
+	case isOwn(key):
+		return r.scalar(e, "", fieldOf(&r.doc.values, key))
+	}
+	return r.fail(e.at, "no such key %q; allowed are %s", e.key, strings.Join(allowed, ", "))
 }
 
 // config reads attention_dp_config; null stands for all defaults.
@@ -148,6 +164,28 @@ func (r *reader) config(e entry) error {
 			return r.fail(e.at, "attention_dp_config has no field %q; allowed are %s", e.key, strings.Join(configKeys(), ", "))
 		}
 		if err := r.scalar(e, keyConfig, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cluster reads cluster_config; null stands for all defaults.
+func (r *reader) cluster(e entry) error {
+	if _, null := e.value.(*ast.NullNode); null {
+		r.noteNull(keyCluster, e)
+		return nil
+	}
+	entries, err := r.entries(e.value, keyCluster, "a mapping of the cluster tier's fields")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		f, ok := model.ClusterField(e.key)
+		if !ok {
+			return r.fail(e.at, "cluster_config has no field %q; allowed are %s", e.key, strings.Join(clusterKeys(), ", "))
+		}
+		if err := r.clusterScalar(e, &f); err != nil {
 			return err
 		}
 	}

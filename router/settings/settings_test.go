@@ -26,7 +26,7 @@ weights: {w0/3: 0.8, w1/0: 0}
 `
 
 func defaults() model.Settings {
-	return model.Settings{RouterMode: model.ModeRoundRobin, AttentionDpConfig: model.DefaultAttentionDpConfig()}
+	return model.DefaultSettings()
 }
 
 func read(t *testing.T, text string) *Document {
@@ -104,7 +104,7 @@ func TestErrorsNamePlaceAndWhatIsAllowed(t *testing.T) {
 		"unknown field":        {"attention_dp_config:\n  beta: 1\n", 2, 3, "allowed are enable_balance"},
 		"own key inside":       {"attention_dp_config:\n  router_mode: round_robin\n", 2, 3, "no field"},
 		"unknown placement":    {"attention_dp_config:\n  kv_cache_routing_new_conv_placement: best\n", 2, 40, "one of round_robin, least_queued, least_tokens"},
-		"unknown mode":         {"router_mode: kv\n", 1, 14, "one of round_robin, least_loaded"},
+		"unknown mode":         {"router_mode: best\n", 1, 14, "one of round_robin, least_loaded, kv, lockstep"},
 		"batching first":       {"attention_dp_config:\n  enable_balance: true\n  timeout_iters: -1\n  batching_wait_iters: -2\n", 4, 24, "batching_wait_iters -2: must be greater or equal to 0 when enable_balance is true"},
 		"timeout":              {"attention_dp_config: {enable_balance: true, timeout_iters: -1}\n", 1, 60, "timeout_iters -1: must be greater or equal to 0"},
 		"low occupancy":        {"low_occupancy_timeout_iters: 51\nattention_dp_config:\n  enable_balance: true\n", 1, 30, "from 0 to timeout_iters (50)"},

@@ -30,6 +30,7 @@ type cache struct {
 	idle           int // resident blocks that no active request uses
 	resident       int
 	private        int
+	diary          *diary // what changed, nil when nobody asks
 }
 
 func newCache(capacity int) cache {
@@ -121,6 +122,9 @@ func (c *cache) fill(l *lease, keys []uint64) {
 			c.blocks[at] = block{key: k, parent: l.leaf, refs: 1}
 			c.index.put(k, at)
 			c.resident++
+			if c.diary != nil {
+				c.diary.stored(k, c.at(l.leaf))
+			}
 		} else {
 			c.hold(at)
 		}
@@ -142,6 +146,14 @@ func (c *cache) end(l *lease) {
 	*l = lease{leaf: none}
 }
 
+// at is the block at a place, nil for none.
+func (c *cache) at(place int32) *block {
+	if place == none {
+		return nil
+	}
+	return &c.blocks[place]
+}
+
 func (c *cache) hold(at int32) {
 	b := &c.blocks[at]
 	if b.refs == 0 {
@@ -153,6 +165,9 @@ func (c *cache) hold(at int32) {
 func (c *cache) evict() {
 	at := c.oldest
 	c.unlink(at)
+	if c.diary != nil {
+		c.diary.removed(c.blocks[at].key)
+	}
 	c.index.remove(c.blocks[at].key)
 	c.blocks[at] = block{}
 	c.free = append(c.free, at)

@@ -32,6 +32,10 @@ type Config struct {
 	Kind, Name string
 	BadRows    int
 	Timing     Timing
+	// KVEvents makes the ranks publish what their caches hold, and requests
+	// bring the hashes of their blocks. It costs time; modes kv and lockstep of
+	// the cluster tier need it.
+	KVEvents bool
 }
 
 // Timing is how long a rank works: prefill(t) = Quad·t² + Lin·t + Base for t
@@ -115,6 +119,7 @@ func DefaultSettings() model.Settings {
 	return model.Settings{
 		RouterMode:        model.ModeRoundRobin,
 		AttentionDpConfig: model.DefaultAttentionDpConfig().WithPolicy(model.PolicyKVAware),
+		ClusterConfig:     model.DefaultClusterConfig(),
 	}
 }
 
@@ -158,6 +163,7 @@ func (c *Config) Specs() []model.WorkerSpec {
 	for i := range specs {
 		specs[i] = model.WorkerSpec{
 			ID: fmt.Sprintf("w%d", i), Ranks: c.Ranks, MaxNumActiveRequests: c.HardCap, Engine: "sim",
+			KVEvents: c.KVEvents, BlockTokens: c.BlockTokens, KVBlocks: c.Blocks, MaxBatchedTokens: c.ChunkTokens,
 		}
 	}
 	return specs

@@ -11,6 +11,11 @@
 // request that decodes, and the step lasts as long as its slowest rank: that is
 // the attention-DP barrier, and the time that the others wait is accounted.
 //
+// With Config.KVEvents the ranks publish what their caches hold, as engines do:
+// after each step a msgpack batch for every rank in which something changed,
+// with token ids invented from the blocks, and requests bring the hashes of
+// their blocks. Without it the same run comes out, only faster.
+//
 // What is simplified, on purpose:
 //
 //   - A rank reserves the blocks of prompt and answer when prefill begins and
@@ -19,7 +24,9 @@
 //     of generated tokens occupy space until the request ends and are then
 //     dropped: what a next turn repeats of an answer it must prefill once.
 //   - The reused part of a prompt is settled when its prefill begins, not when
-//     it is placed; until then a request counts with its whole prompt.
+//     it is placed; until then a request counts with its whole prompt (the
+//     pending tokens of a RankLoad leave out what was found when it was placed,
+//     where events are published).
 //   - Prefill and decode of a rank add up within a step. A step is taken only
 //     when a request is active; dummy passes are not simulated.
 //

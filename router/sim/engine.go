@@ -139,6 +139,12 @@ func (e *Engine) Report(string, int, int, []model.RankState, []model.RankLoad) {
 // SetSource does nothing.
 func (e *Engine) SetSource(model.Source) {}
 
+// Events does nothing: the engines probe their own caches.
+func (e *Engine) Events(string, int, uint64, []byte) {}
+
+// Mode is how workers are picked.
+func (e *Engine) Mode() model.RouterMode { return e.settings.RouterMode }
+
 // Gate returns the settings of the engine.
 func (e *Engine) Gate(string) (cfg model.AttentionDpConfig, minGenerationRequests, lowOccupancyTimeoutIters int) {
 	return e.settings.AttentionDpConfig, e.settings.MinGenerationRequests, e.settings.LowOccupancyTimeoutIters

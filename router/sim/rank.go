@@ -20,6 +20,7 @@ type request struct {
 	total   int      // blocks that prompt and answer need together
 	target  model.Target
 	cached  int // prompt tokens found when prefill began
+	expect  int // prompt tokens that the rank held when it was placed there
 	left    int // prompt tokens still to be prefilled
 	take    int // of them in the present step
 	endTick int64
@@ -61,6 +62,7 @@ type rank struct {
 	tokens   int // prompt tokens of all active requests
 	cached   int // of them found in the cache, known once prefill has begun
 	pending  int // prompt tokens still to be prefilled
+	expect   int // of the assigned requests' tokens, those the cache held when they were placed
 	context  int // tokens in KV of the requests that have begun
 	tick     int64
 	nextEnd  int64 // tick at which the first decoding request ends
@@ -87,13 +89,16 @@ func (k *rank) state(i int, kvAware bool) model.RankState {
 
 func (k *rank) load(i int) model.RankLoad {
 	return model.RankLoad{
-		Rank: i, Queued: k.assigned.len(), PendingTokens: k.pending,
+		Rank: i, Queued: k.assigned.len(), PendingTokens: k.pending - k.expect,
 		KVUsedBlocks: k.cache.inUse(), KVTotalBlocks: k.cache.capacity(),
 	}
 }
 
-// place makes r one of the rank's active requests.
-func (k *rank) place(r *request) {
+// place makes r one of the rank's active requests, of whose prompt expect
+// tokens will be found in the cache as it stands.
+func (k *rank) place(r *request, expect int) {
+	r.expect = expect
+	k.expect += expect
 	k.assigned.push(r)
 	k.tokens += r.prompt
 	k.pending += r.prompt
@@ -138,6 +143,7 @@ func (k *rank) plan(t *Timing, chunk, blockTokens int, release bool, begin func(
 		}
 		k.assigned.pop()
 		k.prefill.push(r)
+		k.expect -= r.expect
 		r.lease, r.cached = l, l.matched*blockTokens
 		r.left = r.prompt - r.cached
 		r.take = min(r.left, budget)
@@ -229,5 +235,6 @@ func (k *rank) reject() (*request, bool) {
 	r := k.assigned.pop()
 	k.tokens -= r.prompt
 	k.pending -= r.prompt
+	k.expect -= r.expect
 	return r, true
 }

@@ -50,8 +50,13 @@ type Report struct {
 	Failed   int64 `json:"failed"`
 	Unserved int   `json:"unserved"`
 
+	// Index is what was published of the caches and what an index made of it,
+	// nil where nothing was published.
+	Index *IndexReport `json:"index,omitempty"`
+
 	Traffic        string  `json:"traffic"`
 	Policy         string  `json:"policy"`
+	Mode           string  `json:"router_mode,omitempty"`
 	Workers        int     `json:"workers"`
 	Ranks          int     `json:"ranks"`
 	Blocks         int     `json:"blocks"`
@@ -60,6 +65,26 @@ type Report struct {
 	Speed          float64 `json:"speed"`
 	VirtualSeconds float64 `json:"virtual_seconds"`
 	WallSeconds    float64 `json:"wall_seconds"`
+}
+
+// IndexReport is what the ranks published of their caches, and what a router
+// that listened made of it.
+type IndexReport struct {
+	Batches int64 `json:"batches"`
+	Events  int64 `json:"events"`
+	Bytes   int64 `json:"bytes"`
+	// Agreed is the share of requests whose match the router predicted to the
+	// block, unknown where it predicts nothing.
+	Agreed model.Maybe `json:"agreed"`
+	// Blocks are the distinct blocks that the index holds at the end.
+	Blocks int `json:"blocks"`
+}
+
+// Indexer is a Router that keeps an index of the caches.
+type Indexer interface {
+	// IndexFigures returns the share of requests whose match was as predicted,
+	// since the start, and the distinct blocks that the index holds.
+	IndexFigures() (agreed model.Maybe, blocks int)
 }
 
 // Report sums the run up as it stands; wall is how long it took by the wall
@@ -82,6 +107,9 @@ func (s *Sim) Report(wall time.Duration) Report {
 		r.IdealHitRate = ratio(float64(s.ideal), float64(s.asked))
 	}
 	r.ShareOfIdeal = ratio(float64(r.PrefixHitRate), float64(r.IdealHitRate))
+	if s.router != nil {
+		r.Mode = string(s.router.Mode())
+	}
 	var most, sum, mostTokens, sumTokens int64
 	for _, w := range s.workers {
 		for _, k := range w.ranks {
@@ -92,6 +120,12 @@ func (s *Sim) Report(wall time.Duration) Report {
 	n := float64(s.cfg.Workers * s.cfg.Ranks)
 	r.MaxOverMeanRequests = ratio(float64(most)*n, float64(sum))
 	r.MaxOverMeanTokens = ratio(float64(mostTokens)*n, float64(sumTokens))
+	if p := s.publisher; p != nil {
+		r.Index = &IndexReport{Batches: p.batches, Events: p.events, Bytes: p.bytes, Agreed: model.Unknown()}
+		if x, ok := s.router.(Indexer); ok {
+			r.Index.Agreed, r.Index.Blocks = x.IndexFigures()
+		}
+	}
 	return r
 }
 
@@ -146,6 +180,9 @@ func (r *Report) WriteTable(w io.Writer) error {
 	t.spread("tpot ms", r.TPOTMs)
 	t.line("step wait share", "%s", percent(r.StepWaitShare))
 	t.line("moves per conv", "%s", number(r.MovesPerConversation, 3))
+	if x := r.Index; x != nil {
+		t.line("index", "mode %s, matches as predicted %s, %d events in %d batches, %d blocks", r.Mode, percent(x.Agreed), x.Events, x.Batches, x.Blocks)
+	}
 	t.line("decisions", "%s per second of wall time", number(r.DecisionsPerSecond, 0))
 	t.line("time", "%.1f s virtual, %.2f s wall, %d steps", r.VirtualSeconds, r.WallSeconds, r.Steps)
 	if r.Refused > 0 || r.Failed > 0 || r.Unserved > 0 {

@@ -64,6 +64,12 @@ func (r *Rotate) Report(string, int, int, []model.RankState, []model.RankLoad) {
 // SetSource does nothing.
 func (r *Rotate) SetSource(model.Source) {}
 
+// Events does nothing.
+func (r *Rotate) Events(string, int, uint64, []byte) {}
+
+// Mode is a rotation.
+func (r *Rotate) Mode() model.RouterMode { return model.ModeRoundRobin }
+
 // Gate returns upstream's defaults: no balance gate, no probes.
 func (r *Rotate) Gate(string) (cfg model.AttentionDpConfig, minGenerationRequests, lowOccupancyTimeoutIters int) {
 	return model.DefaultAttentionDpConfig(), 0, 0

@@ -18,8 +18,15 @@ type Router interface {
 	// FirstToken and Done tell how a request went on; Done frees its booking.
 	FirstToken(id int64, u model.Usage)
 	Done(id int64, o model.Outcome)
-	// Report and SetSource feed the screen alone.
+	// Events is one batch of KV-cache events of a rank, msgpack as engines
+	// publish it, numbered from 0 for each rank.
+	Events(worker string, rank int, seq uint64, payload []byte)
+	// Mode is the cluster tier's mode in force.
+	Mode() model.RouterMode
+	// Report tells how the ranks of a worker stand, now and then for a screen; in
+	// mode lockstep, which looks at what is left to prefill, after every step.
 	Report(worker string, waiting, held int, states []model.RankState, loads []model.RankLoad)
+	// SetSource says where the traffic comes from, for a screen.
 	SetSource(model.Source)
 	// Gate returns the settings in force for a worker: the policy, and what the
 	// balance gate needs.

@@ -44,16 +44,18 @@ type Sim struct {
 	workers []*worker
 	byID    map[string]*worker
 
-	now     atomic.Int64 // virtual nanoseconds since Start
-	row     trace.Row    // the next arrival
-	rowAt   int64        // when it comes, never when the traffic has ended
-	nextID  int64
-	leads   map[uint64][]int32
-	open    int // requests submitted and not done
-	onBegin func(*request)
-	onFirst func(*request)
-	onDone  func(*request)
-	pool    []*request
+	now       atomic.Int64 // virtual nanoseconds since Start
+	row       trace.Row    // the next arrival
+	rowAt     int64        // when it comes, never when the traffic has ended
+	nextID    int64
+	leads     map[uint64][]int32
+	locals    []uint64   // scratch
+	publisher *publisher // nil when no events are published
+	open      int        // requests submitted and not done
+	onBegin   func(*request)
+	onFirst   func(*request)
+	onDone    func(*request)
+	pool      []*request
 
 	tally
 }
@@ -71,8 +73,15 @@ func New(cfg Config, traffic Traffic) (*Sim, error) {
 	if cfg.Seed != 0 {
 		s.nextID += int64(trace.Chain(cfg.Seed, 0) >> 26) // below 2^38, as upstream's local ids
 	}
-	for _, spec := range cfg.Specs() {
-		w := newWorker(spec.ID, &cfg)
+	if cfg.KVEvents {
+		v, err := newVocab(cfg.BlockTokens)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		s.publisher = &publisher{vocab: v}
+	}
+	for i, spec := range cfg.Specs() {
+		w := newWorker(spec.ID, i, &cfg)
 		s.workers = append(s.workers, w)
 		s.byID[spec.ID] = w
 	}
@@ -219,6 +228,7 @@ func (s *Sim) event(t int64) error {
 			}
 		}
 	}
+	s.tell()
 	return nil
 }
 
@@ -248,9 +258,12 @@ func (s *Sim) arrive(t int64) {
 	s.arrived(row)
 	id := s.nextID
 	s.nextID++
-	target, err := s.router.Submit(&model.Request{
-		ID: id, Conv: row.Conv, PromptTokens: row.PromptTokens, Lead: s.lead(row, id),
-	})
+	req := model.Request{ID: id, Conv: row.Conv, PromptTokens: row.PromptTokens, Lead: s.lead(row, id)}
+	if s.publisher != nil {
+		s.locals = s.publisher.appendLocals(s.locals[:0], row.FullBlocks())
+		req.Locals, req.BlockTokens, req.ExpectedOutput = s.locals, row.BlockTokens, row.OutputTokens
+	}
+	target, err := s.router.Submit(&req)
 	if err != nil {
 		s.refuse(err)
 		return
@@ -290,12 +303,7 @@ func (s *Sim) lead(row *trace.Row, id int64) []int32 {
 	}
 	l, ok := s.leads[first]
 	if !ok {
-		l = make([]int32, leadLen)
-		h := first
-		for i := range l {
-			h = trace.Chain(h, uint64(i))
-			l[i] = int32(h % 50_000)
-		}
+		l = appendLead(make([]int32, 0, leadLen), first, leadLen)
 		if len(s.leads) >= maxLeads {
 			clear(s.leads)
 		}

@@ -10,13 +10,15 @@ import (
 
 // worker is one engine: ranks in lockstep behind one waiting queue.
 type worker struct {
-	id    string
-	ranks []*rank
-	queue adp.Queue[*request]
-	gate  adp.Gate
-	held  int   // steps in a row that the gate held prefill back
-	endAt int64 // end of the present step, never when none runs
-	retry int64 // when to ask the router again with nothing active, or never
+	id      string
+	at      int // its number
+	ranks   []*rank
+	queue   adp.Queue[*request]
+	gate    adp.Gate
+	held    int   // steps in a row that the gate held prefill back
+	endAt   int64 // end of the present step, never when none runs
+	retry   int64 // when to ask the router again with nothing active, or never
+	stepped bool  // a step began or ended since the router was told
 
 	// Scratch of a step, reused.
 	in      model.StepInput
@@ -29,10 +31,14 @@ type worker struct {
 	loads   []model.RankLoad
 }
 
-func newWorker(id string, c *Config) *worker {
-	w := &worker{id: id, endAt: never, retry: never, counts: make([]int, c.Ranks), gateIn: make([]adp.GateRank, c.Ranks)}
+func newWorker(id string, at int, c *Config) *worker {
+	w := &worker{id: id, at: at, endAt: never, retry: never, counts: make([]int, c.Ranks), gateIn: make([]adp.GateRank, c.Ranks)}
 	for range c.Ranks {
-		w.ranks = append(w.ranks, newRank(c.Blocks))
+		k := newRank(c.Blocks)
+		if c.KVEvents {
+			k.cache.diary = &diary{}
+		}
+		w.ranks = append(w.ranks, k)
 	}
 	w.in.States = make([]model.RankState, c.Ranks)
 	w.in.HardCap = c.HardCap
@@ -97,7 +103,7 @@ func (s *Sim) begin(w *worker, now int64) error {
 		w.retry = now + 1
 		return nil
 	}
-	w.endAt = now + int64(slowest)
+	w.endAt, w.stepped = now+int64(slowest), true
 	s.steps++
 	s.stepTime += slowest * time.Duration(len(w.ranks))
 	for _, k := range w.ranks {
@@ -151,7 +157,11 @@ func (s *Sim) handOver(w *worker) (placed int, err error) {
 			}
 			r := w.batch[at].Payload
 			r.target = model.Target{Worker: w.id, Rank: i}
-			w.ranks[i].place(r)
+			expect := 0
+			if s.publisher != nil {
+				expect = w.ranks[i].cache.match(r.probe) * s.cfg.BlockTokens
+			}
+			w.ranks[i].place(r, expect)
 			s.onPlaced(r)
 			placed++
 		}
@@ -201,7 +211,7 @@ func (w *worker) askGate(cfg adp.GateConfig) (release bool) {
 
 // end closes the present step.
 func (s *Sim) end(w *worker) {
-	w.endAt = never
+	w.endAt, w.stepped = never, true
 	for _, k := range w.ranks {
 		k.finish(s.onFirst, s.onDone)
 	}
@@ -209,12 +219,16 @@ func (s *Sim) end(w *worker) {
 
 // Feed reports every worker's ranks to the router, for the screen.
 func (s *Sim) Feed() {
-	cfg, _, _ := s.router.Gate(s.workers[0].id)
 	for _, w := range s.workers {
-		w.gather(cfg.Policy() == model.PolicyKVAware)
-		for i, k := range w.ranks {
-			w.loads[i] = k.load(i)
-		}
-		s.router.Report(w.id, w.queue.Len(), w.held, w.in.States, w.loads)
+		s.report(w)
 	}
+}
+
+func (s *Sim) report(w *worker) {
+	cfg, _, _ := s.router.Gate(w.id)
+	w.gather(cfg.Policy() == model.PolicyKVAware)
+	for i, k := range w.ranks {
+		w.loads[i] = k.load(i)
+	}
+	s.router.Report(w.id, w.queue.Len(), w.held, w.in.States, w.loads)
 }

@@ -17,10 +17,15 @@ type View string
 
 // The views, in the order of their numbers.
 const (
-	Ranks  View = "ranks"
-	Convs  View = "convs"
-	Tuning View = "tuning"
+	Ranks     View = "ranks"
+	Convs     View = "convs"
+	Decisions View = "decisions"
+	Index     View = "index"
+	Tuning    View = "tuning"
 )
+
+// Views returns every view in the order of their numbers.
+func Views() []View { return []View{Ranks, Convs, Decisions, Index, Tuning} }
 
 // Class says how carefully a command is treated.
 type Class uint8
@@ -97,6 +102,8 @@ type Command struct {
 	// stay when width is short, the greatest first.
 	Hint   string
 	Weight int
+	// Words are its words in the hints row of single views, in place of Hint.
+	Words map[View]string
 	// HintKey is printed in hints instead of the first key; HintAt moves a hint
 	// behind those of lower numbers.
 	HintKey string

@@ -45,7 +45,7 @@ func TestEveryCommandIsComplete(t *testing.T) {
 // The help overlay has two columns: 21 cells of words left, 24 right.
 func TestHelpLinesFitTheOverlay(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		for _, l := range table.Lines(&Situation{View: v}, "") {
 			room := 24
 			if l.Group == GroupLook {
@@ -60,7 +60,7 @@ func TestHelpLinesFitTheOverlay(t *testing.T) {
 
 func TestNoKeyIsTakenTwiceInAView(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		owner := map[string]ID{}
 		for i := range table.Commands {
 			c := &table.Commands[i]
@@ -143,7 +143,7 @@ func TestHelpFindsByKeyNameAndWords(t *testing.T) {
 
 func TestCompactHintsSayHowToLearnMore(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		s := Situation{View: v, Link: LinkLive, Selected: true, Compact: true}
 		keys := ""
 		for _, h := range table.Hints(&s) {

@@ -47,10 +47,11 @@ func (t *Table) Hints(s *Situation) []Hint {
 	var out []Hint
 	for i := range t.Commands {
 		c := &t.Commands[i]
-		if c.Hint == "" || !c.Applies(s.View) || c.Reason(s) != "" {
+		word := cmp.Or(c.Words[s.View], c.Hint)
+		if word == "" || !c.Applies(s.View) || c.Reason(s) != "" {
 			continue
 		}
-		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), c.Hint, c.Weight, c.HintAt}
+		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), word, c.Weight, c.HintAt}
 		switch {
 		case c.ID == Freeze && s.Link == LinkFrozen:
 			h.Word = "live again"
@@ -114,6 +115,9 @@ func (t *Table) Lines(s *Situation, search string) []Line {
 	search = strings.ToLower(search)
 	led := map[ID]bool{}
 	for i := range t.Commands {
+		if !t.Commands[i].Applies(s.View) {
+			continue
+		}
 		for _, id := range t.Commands[i].Leads {
 			led[id] = true
 		}

@@ -73,7 +73,8 @@ const (
 // ViewID is the command that shows the n-th view, counted from 1.
 func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 
-func lists() []View   { return []View{Ranks, Convs} }
+func lists() []View   { return []View{Ranks, Convs, Decisions, Index} }
+func sorted() []View  { return []View{Ranks, Convs, Index} }
 func onRanks() []View { return []View{Ranks} }
 func onConvs() []View { return []View{Convs} }
 func onKnobs() []View { return []View{Tuning} }
@@ -89,17 +90,17 @@ func looking() []Command {
 		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Leads: []ID{NextMatch, PrevMatch}, Line: "filter, next, back", Views: lists()},
 		{ID: NextMatch, Keys: []string{"n"}, Help: "next match of the filter", Hint: "next", HintKey: "n/N", Weight: 72, Views: lists(), Off: needsFilter},
 		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
-		{ID: Odd, Keys: []string{"e"}, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
-		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: lists()},
-		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: lists()},
-		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: lists()},
-		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: lists()},
-		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
+		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd"}, Weight: 77, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
+		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
+		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
+		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
+		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: sorted()},
+		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Words: map[View]string{Decisions: "conversation", Index: "decisions"}, Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
 		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
 		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 70, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
 		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
-		{ID: Follow, Keys: []string{"f"}, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
+		{ID: Follow, Keys: []string{"f"}, Words: map[View]string{Decisions: "follow"}, Weight: 79, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
 		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn}, Line: "freeze, step 1, 10 s"},
 		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Off: needsFrozen},
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
@@ -107,7 +108,7 @@ func looking() []Command {
 		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
 		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Leads: []ID{Export}, Line: "copy, export rows…", Views: lists(), Off: needsSelection},
 		{ID: Export, Keys: []string{"x"}, Help: "export the rows to a file: CSV or JSON…", Hint: "export", Weight: 19, Views: lists(), Off: needsState},
-		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: lists()},
+		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: []View{Ranks, Convs}},
 		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
 		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Help}, Line: "next theme, this"},
 		{ID: Help, Keys: []string{"?"}, Help: "the keys of this view", Hint: "keys", Weight: 60, HintAt: 3},
@@ -141,9 +142,11 @@ func acting() []Command {
 
 func moving() []Command {
 	return []Command{
-		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), PrevView, NextView}, Line: "views"},
+		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), ViewID(4), ViewID(5), PrevView, NextView}, Line: "views"},
 		{ID: ViewID(2), Keys: []string{"2"}, Group: GroupMove, Help: "the conversations"},
-		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the settings, staged and applied"},
+		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the decisions: why this rank?"},
+		{ID: ViewID(4), Keys: []string{"4"}, Group: GroupMove, Help: "the prefix index: what caches hold"},
+		{ID: ViewID(5), Keys: []string{"5"}, Group: GroupMove, Help: "the settings, staged and applied"},
 		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
 		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
 		{ID: NextPane, Keys: []string{"tab"}, Group: GroupMove, Help: "the other pane: knobs or history", Line: "knobs or history", Views: onKnobs()},

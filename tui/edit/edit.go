@@ -114,6 +114,13 @@ func (v *Value) FieldValue() model.FieldValue {
 // span fields are left to the moment of applying, when all values are known.
 func Refused(s *model.Settings, fv model.FieldValue) string {
 	trial := *s
+	if field, ok := model.ClusterField(fv.Field); ok {
+		cluster := trial.Cluster()
+		if !model.PutClusterField(&cluster, fv.Field, fv.Value) {
+			return "give " + field.Allowed()
+		}
+		return ""
+	}
 	trial.AttentionDpConfig.EnableBalance = false
 	_, err := model.SetField(&trial, fv)
 	if err == nil {

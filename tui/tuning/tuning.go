@@ -186,6 +186,9 @@ func (v *View) step(f *view.Frame, it item, c command.ID) view.Intent {
 	large := c == command.LeapMore || c == command.LeapLess
 	now := current(f, &field, t)
 	next, ok := edit.Step(&field, now, up, large)
+	if !ok && field.Optional {
+		return view.Toast{Level: view.Note, Text: cell.Say("%s is unset: e types a value", cell.Foreign(field.Label))}
+	}
 	if !ok || edit.Same(&field, now, next) {
 		return view.Toast{Level: view.Note, Text: cell.Say("%s: that is the end, %s", cell.Foreign(field.Label), cell.Foreign(field.Allowed()))}
 	}

@@ -83,6 +83,9 @@ type Event struct {
 	// Bigram says that each block also covers the first token of the next, as
 	// in Eagle drafts: Tokens are then one longer.
 	Bigram bool
+	// AnyTier marks a Removed that does not name its tier: the block is gone from
+	// whichever tier held it.
+	AnyTier bool
 	// Restart marks a Cleared that stands for a new engine process.
 	Restart bool
 	// Synthetic marks an event that no engine sent: a wipe on a restart, on a

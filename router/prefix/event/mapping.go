@@ -20,7 +20,7 @@ func (d *Decoder) mapping(b *Batch) bool {
 	for range n {
 		var key []byte
 		if t := d.w.next(); t != msgp.StrType && t != msgp.BinType && t != msgp.InvalidType {
-			if !d.w.skip() || !d.w.skip() { // a field with a key that is no name
+			if !d.drain(2) { // a field whose key is no name
 				return false
 			}
 			continue

@@ -1,0 +1,156 @@
+package router
+
+import (
+	"time"
+
+	"adpdeck/router/model"
+	"adpdeck/router/pin"
+)
+
+// Session affinity of the cluster tier: in the modes that choose a rank the
+// first turn that is dispatched binds its conversation, in the same table that
+// the engine tier's conversation policy uses, so that there is one binding for
+// both. Open turns are its leases; idle it lives for
+// router_session_affinity_ttl_secs.
+
+// affinity reports that the cluster tier binds conversations.
+func (r *Router) affinity() bool {
+	return r.scored() && r.settings.ClusterConfig.SessionAffinityTTLSecs != nil
+}
+
+// bound returns the binding of key that is in force: a migrated one under
+// every policy and mode; one made by a turn while the tier that makes such
+// bindings is on, and in the modes that choose a rank until its time is over.
+func (r *Router) bound(key model.ConvKey) (pin.Binding, bool) {
+	b, ok := r.binds.Get(key)
+	switch {
+	case !ok:
+		return pin.Binding{}, false
+	case b.Source != model.PinAuto:
+		return b, true
+	case r.scored():
+		return b, r.affinity() && !r.idledOut(key)
+	}
+	return b, r.policy() == model.PolicyConversation
+}
+
+// idledOut reports that a conversation has been without an open turn for the
+// TTL, or that nothing is known of it any more.
+func (r *Router) idledOut(key model.ConvKey) bool {
+	c := r.convs.byKey[key]
+	if c == nil {
+		return true
+	}
+	return c.data.Open == 0 && r.now.Sub(c.idleSince()) >= seconds(*r.settings.ClusterConfig.SessionAffinityTTLSecs)
+}
+
+func (c *conv) idleSince() time.Time {
+	if c.data.IdleSince.IsZero() {
+		return c.data.LastAt
+	}
+	return c.data.IdleSince
+}
+
+// forgetGone forgets a binding whose rank has gone, and one whose time is over.
+func (r *Router) forgetGone(key model.ConvKey) {
+	b, ok := r.binds.Get(key)
+	if !ok {
+		return
+	}
+	s := r.rank(b.Target)
+	if s == nil || s.blocked || b.Source == model.PinAuto && r.affinity() && r.idledOut(key) {
+		r.binds.Remove(key)
+	}
+}
+
+// tie binds the conversation of a turn that was just placed, or renews its
+// binding.
+func (r *Router) tie(b *booking) {
+	t := &b.Value
+	if t.conv == nil || !r.affinity() {
+		return
+	}
+	key := t.conv.data.Key
+	if t.conv.startedBy == b.ID {
+		t.conv.starting.Rank = model.NoRank
+	}
+	if _, pinned := r.ops.Get(key); pinned {
+		return
+	}
+	bind, ok := r.binds.Get(key)
+	if !ok {
+		t.tied = true
+		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
+	}
+	r.binds.Set(key, bind)
+}
+
+// begin notes where the first turn of an unbound conversation is on its way to.
+func (r *Router) begin(b *booking) {
+	t := &b.Value
+	if t.conv == nil || t.chosen == model.NoRank || t.conv.starting.Rank != model.NoRank || !r.affinity() {
+		return
+	}
+	if _, bound := r.binds.Get(t.conv.data.Key); !bound {
+		t.conv.starting = model.Target{Worker: r.workers[b.Worker].spec.ID, Rank: t.chosen}
+		t.conv.startedBy = b.ID
+	}
+}
+
+// untie ends what a turn did for its conversation's binding: a first turn that
+// failed before its first token binds nothing.
+func (r *Router) untie(b *booking, failed bool) {
+	t := &b.Value
+	if t.conv == nil {
+		return
+	}
+	if t.conv.startedBy == b.ID {
+		t.conv.starting.Rank = model.NoRank
+	}
+	if !failed || !t.tied || t.first {
+		return
+	}
+	key := t.conv.data.Key
+	if bind, ok := r.binds.Get(key); ok && bind.Source == model.PinAuto && bind.Target == t.target {
+		r.binds.Remove(key)
+	}
+}
+
+// rest notes that a conversation has no open turn left.
+func (r *Router) rest(c *conv) {
+	if c.data.Open == 0 {
+		c.data.IdleSince = r.now
+	}
+}
+
+// Block takes a rank out altogether, or back in: it is dead or quarantined.
+// Nothing new goes there but what an operator pinned, and bindings to it count
+// as gone: their conversations are placed once more. The error wraps
+// ErrNoWorker or ErrNoRank.
+func (r *Router) Block(t model.Target, blocked bool) error {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	if err := r.checkTarget(t); err != nil {
+		return err
+	}
+	s := r.rank(t)
+	if s == nil {
+		return ErrNoRank
+	}
+	if s.blocked == blocked {
+		return nil
+	}
+	s.blocked = blocked
+	if blocked { // who waits for it may go elsewhere
+		r.steer.queue.Unpin(int32(r.slot(t)))
+	}
+	r.stamp++
+	r.reconfigure()
+	what := t.String() + " is blocked: nothing new goes there"
+	if !blocked {
+		what = t.String() + " is no longer blocked"
+	}
+	r.event("warn", "router", what, 0)
+	return nil
+}

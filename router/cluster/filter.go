@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"time"
+
+	"adpdeck/router/model"
+)
+
+// wish is what a request demands of its target.
+type wish struct {
+	worker int32 // -1 for any
+	rank   int   // NoRank for any
+	stays  bool  // its conversation is there already: draining does not matter
+}
+
+// wish reads what the request demands.
+func (r *Router) wish(req *Request) (w wish, err error) {
+	w = wish{worker: -1, rank: model.NoRank}
+	e := req.Explicit
+	if e == nil {
+		return w, nil
+	}
+	var ok bool
+	if w.worker, ok = r.byID[e.Worker]; !ok {
+		return w, &Refusal{Err: ErrNoWorker, Request: req.ID, Detail: e.Worker, Next: "name a worker that is there, or none", Status: 400}
+	}
+	if w.rank = e.Rank; w.rank < model.NoRank || w.rank >= r.workers[w.worker].Ranks {
+		return w, &Refusal{Err: ErrNoRank, Request: req.ID, Detail: e.String(), Next: "name a rank of the worker, or none", Status: 400}
+	}
+	if r.barred(w.worker, req) == exNotAllowed {
+		return w, &Refusal{Err: ErrNotAllowed, Request: req.ID, Detail: e.Worker, Next: "allow it, or name another", Status: 400}
+	}
+	return w, nil
+}
+
+// filter finds the eligible slots, rank by rank, and their load.
+func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exclusions]int) {
+	sc := &r.scratch
+	sc.live = sc.live[:0]
+	for w := range r.workers {
+		sc.barred[w], sc.high[w], sc.full[w] = r.barred(int32(w), req), 0, 0
+	}
+	for i := range r.slots {
+		s := &r.slots[i]
+		why := exGone
+		if s.worker >= 0 {
+			why = sc.barred[s.worker]
+			if why == eligible {
+				why = r.excluded(now, int32(i), want)
+			}
+		}
+		sc.why[i] = why
+		counts[why]++
+		if why == eligible {
+			sc.live = append(sc.live, int32(i))
+			l := &r.load.ranks[i]
+			sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+			sc.held[i] = float64(l.held) * s.inverse
+			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
+			sc.full[s.worker] = max(sc.full[s.worker], sc.held[i])
+		}
+	}
+	sc.filtered = true
+}
+
+// barred says whether a whole worker is out for this request.
+func (r *Router) barred(w int32, req *Request) exclusion {
+	if len(req.Allowed) > 0 {
+		allowed := false
+		for _, id := range req.Allowed {
+			allowed = allowed || id == r.workers[w].ID
+		}
+		if !allowed {
+			return exNotAllowed
+		}
+	}
+	for _, t := range req.Required {
+		if !hasTaint(&r.workers[w], t) {
+			return exTaint
+		}
+	}
+	return eligible
+}
+
+// excluded applies the rules of one rank, and leaves its active tokens behind.
+func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
+	s, l := &r.slots[at], &r.load.ranks[at]
+	switch {
+	case want.worker >= 0 && s.worker != want.worker:
+		return exOtherWorker
+	case want.rank >= 0 && int(s.rank) != want.rank:
+		return exOtherRank
+	case s.weight <= 0 && !want.stays:
+		return exWeight
+	case s.blocked:
+		return exBlocked
+	case s.draining && !want.stays:
+		return exDraining
+	case s.cap > 0 && int(l.requests) >= s.cap:
+		return exCap
+	}
+	active := float64(l.active(now))
+	r.scratch.active[at] = active * s.inverse
+	return s.overloaded(active)
+}

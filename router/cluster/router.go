@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"adpdeck/router/model"
+)
+
+// Bounds of a Router.
+const (
+	MaxSlots  = 4096
+	MaxPrompt = 1 << 28 // tokens
+)
+
+// Errors of the Router's set-up.
+var (
+	// ErrWorker is returned for a worker that cannot be added.
+	ErrWorker = errors.New("worker cannot be added")
+	// ErrConfig is returned for settings out of bounds.
+	ErrConfig = errors.New("cluster settings")
+)
+
+// Options are fixed for the life of a Router.
+type Options struct {
+	// BlockTokens is the size of a KV block.
+	BlockTokens int
+	// Seed seeds temperature, ties and the random modes.
+	Seed uint64
+	// MaxCandidates bounds the candidates of one record, 0 keeps all.
+	MaxCandidates int
+}
+
+// Router chooses targets and books them. It belongs to one goroutine at a
+// time; times are monotonic, counted from any fixed moment.
+type Router struct {
+	mode    model.RouterMode
+	cfg     Config
+	opt     Options
+	rng     rand.PCG
+	load    *Load
+	workers []worker // by worker number; gone ones have no ranks
+	byID    map[string]int32
+	slots   []slot
+	cursor  int32 // worker number that rotation chose last, -1 before
+	recent  recent
+	scratch scratch
+}
+
+type worker struct {
+	Worker
+	base int32
+}
+
+type slot struct {
+	worker   int32 // -1: no target has this number
+	rank     int32
+	draining bool
+	blocked  bool
+	latch    bool // overloaded by blocks
+	known    bool // a load entry exists: it was booked once
+	weight   float64
+	inverse  float64 // 1/weight
+	cap      int
+	batch    int     // max_num_batched_tokens, 0 unknown
+	overload float64 // active tokens above which it is overloaded, infinite when unset
+	kvTotal  int
+	kvUsed   int // -1 unknown
+}
+
+// scratch is reused by every choice.
+type scratch struct {
+	filtered bool // the filter has run for this request
+	why      []exclusion
+	active   []float64
+	pending  []float64
+	cost     []float64
+	prob     []float64
+	depth    []int32
+	live     []int32 // eligible slots
+	held     []float64
+	high     []float64   // by worker: highest pending of its eligible ranks
+	full     []float64   // by worker: most tokens held by one of them
+	taint    []float64   // by worker: factor
+	barred   []exclusion // by worker
+	pool     []workerLoad
+}
+
+// New returns a Router without workers.
+func New(mode model.RouterMode, cfg Config, opt Options) (*Router, error) {
+	if opt.BlockTokens <= 0 {
+		return nil, fmt.Errorf("%w: block size %d: give the engines' block size in tokens", ErrConfig, opt.BlockTokens)
+	}
+	r := &Router{
+		opt: opt, rng: *rand.NewPCG(opt.Seed, 0x5bd1e995), load: NewLoad(opt.BlockTokens, opt.Seed),
+		byID: map[string]int32{}, cursor: -1,
+	}
+	r.recent.init()
+	return r, r.Configure(mode, cfg)
+}
+
+// Configure changes mode and settings from the next request on. Load, cursor
+// and generator go on. An overload latch whose threshold is unset opens.
+func (r *Router) Configure(mode model.RouterMode, cfg Config) error {
+	switch mode {
+	case model.ModeKV, model.ModeLockstep, model.ModeRoundRobin, model.ModeRandom, model.ModeLeastLoaded,
+		model.ModePowerOfTwo, model.ModeDirect:
+	default:
+		return fmt.Errorf("%w: router_mode %q: give kv, lockstep, round_robin, random, least_loaded, power_of_two or direct", ErrConfig, mode)
+	}
+	if ref := cfg.Check(); ref != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, ref)
+	}
+	r.mode, r.cfg = mode, cfg
+	for s := range r.slots {
+		if cfg.ActiveDecodeBlocksThreshold == nil {
+			r.slots[s].latch = false
+		}
+		r.limits(int32(s))
+		r.relatch(int32(s))
+	}
+	return nil
+}
+
+// Mode returns the mode and Config the settings in force.
+func (r *Router) Mode() model.RouterMode { return r.mode }
+
+// Config returns the settings in force.
+func (r *Router) Config() Config { return r.cfg }
+
+// Load is the router's view of what is active. Its owner may report progress
+// to it and clear phantoms; bookings go through Book, FirstToken, Output, Free.
+func (r *Router) Load() *Load { return r.load }
+
+// AddWorker adds a worker; its ranks get the slots base … base+Ranks-1, which
+// stay theirs until it is removed.
+func (r *Router) AddWorker(w Worker) (base int32, err error) {
+	if _, ok := r.byID[w.ID]; ok || w.ID == "" {
+		return 0, fmt.Errorf("%w: id %q is empty or taken", ErrWorker, w.ID)
+	}
+	if w.Ranks < 1 {
+		return 0, fmt.Errorf("%w: %s has %d ranks: give at least 1", ErrWorker, w.ID, w.Ranks)
+	}
+	base = r.room(w.Ranks)
+	if int(base)+w.Ranks > MaxSlots {
+		return 0, fmt.Errorf("%w: %s: more than %d ranks in all", ErrWorker, w.ID, MaxSlots)
+	}
+	at := int32(-1)
+	for i := range r.workers {
+		if r.workers[i].Ranks == 0 {
+			at = int32(i)
+			break
+		}
+	}
+	if at < 0 {
+		r.workers = append(r.workers, worker{})
+		at = int32(len(r.workers) - 1)
+	}
+	r.workers[at] = worker{w, base}
+	r.byID[w.ID] = at
+	for len(r.slots) < int(base)+w.Ranks {
+		r.slots = append(r.slots, slot{worker: -1})
+	}
+	r.load.grow(len(r.slots), len(r.workers))
+	for k := range w.Ranks {
+		r.slots[int(base)+k] = slot{
+			worker: at, rank: int32(k), weight: 1, inverse: 1, cap: w.MaxRequests, batch: w.MaxBatchedTokens,
+			kvTotal: w.KVBlocks, kvUsed: -1,
+		}
+		r.limits(base + int32(k))
+	}
+	r.resize()
+	return base, nil
+}
+
+// room finds n free slots in a row, the first that fit.
+func (r *Router) room(n int) int32 {
+	run := 0
+	for i := range r.slots {
+		if r.slots[i].worker >= 0 {
+			run = 0
+			continue
+		}
+		if run++; run == n {
+			return int32(i - n + 1)
+		}
+	}
+	return int32(len(r.slots) - run)
+}
+
+// RemoveWorker removes a worker with all that is booked on it; ends that come
+// late count as strays. It reports whether the worker was there.
+func (r *Router) RemoveWorker(now time.Duration, id string) bool {
+	at, ok := r.byID[id]
+	if !ok {
+		return false
+	}
+	w := &r.workers[at]
+	r.load.forget(now, NoRankSlot(int(at)))
+	for s := w.base; s < w.base+int32(w.Ranks); s++ {
+		r.load.forget(now, s)
+		r.recent.forget(s)
+		r.slots[s] = slot{worker: -1}
+	}
+	*w = worker{}
+	delete(r.byID, id)
+	return true
+}
+
+// Slots is one more than the highest slot in use.
+func (r *Router) Slots() int { return len(r.slots) }
+
+// Slot returns the number of a target; ok is false when it does not exist.
+func (r *Router) Slot(t model.Target) (s int32, ok bool) {
+	at, ok := r.byID[t.Worker]
+	if !ok || t.Rank < 0 || t.Rank >= r.workers[at].Ranks {
+		return 0, false
+	}
+	return r.workers[at].base + int32(t.Rank), true
+}
+
+// Target returns the target of a slot; ok is false when nobody has it.
+func (r *Router) Target(s int32) (t model.Target, ok bool) {
+	if s < 0 {
+		if at := int(-1 - s); at < len(r.workers) && r.workers[at].Ranks > 0 {
+			return model.Target{Worker: r.workers[at].ID, Rank: model.NoRank}, true
+		}
+		return model.Target{Rank: model.NoRank}, false
+	}
+	if int(s) >= len(r.slots) || r.slots[s].worker < 0 {
+		return model.Target{Rank: model.NoRank}, false
+	}
+	return model.Target{Worker: r.workers[r.slots[s].worker].ID, Rank: int(r.slots[s].rank)}, true
+}
+
+// resize fits the scratch to the slots and workers.
+func (r *Router) resize() {
+	c, n, w := &r.scratch, len(r.slots), len(r.workers)
+	if len(c.why) >= n && len(c.high) >= w {
+		return
+	}
+	c.why, c.active, c.pending = make([]exclusion, n), make([]float64, n), make([]float64, n)
+	c.cost, c.prob, c.depth = make([]float64, n), make([]float64, n), make([]int32, n)
+	c.live = make([]int32, 0, n)
+	c.held, c.full = make([]float64, n), make([]float64, w)
+	c.high, c.taint, c.barred = make([]float64, w), make([]float64, w), make([]exclusion, w)
+	c.pool = make([]workerLoad, 0, w)
+}

@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"time"
+
+	"adpdeck/router/model"
+)
+
+// MustWait says whether a request has to queue: a threshold of the queue is
+// set and either others wait before it (backlog) or the share
+// busy_worker_ratio of its eligible ranks is busy; or every rank that it could
+// go to is at its hard cap. A request for one rank looks at that rank only.
+// Where no rank is eligible for another reason it does not wait, so that
+// Choose can say why.
+func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
+	if req.Bound != nil {
+		if at, ok := r.Slot(req.Bound.Target); ok && !r.slots[at].blocked {
+			full := r.slots[at].cap > 0 && int(r.load.ranks[at].requests) >= r.slots[at].cap
+			busy := r.busy(at, float64(r.load.ranks[at].active(now)))
+			switch {
+			case req.Bound.Hard:
+				return full || busy || backlog && r.thresholds()
+			case !full && !busy:
+				return backlog && r.thresholds()
+			}
+		}
+	}
+	want, err := r.wish(req)
+	if err != nil {
+		return false
+	}
+	if b := req.Bound; b != nil && b.Hard && b.Target.Rank == model.NoRank {
+		if at, ok := r.byID[b.Target.Worker]; ok {
+			want = wish{worker: at, rank: model.NoRank, stays: true}
+		}
+	}
+	var counts [exclusions]int
+	r.filter(now, req, want, &counts)
+	live := r.scratch.live
+	if len(live) == 0 {
+		return counts[exCap] > 0
+	}
+	if !r.thresholds() {
+		return false
+	}
+	if backlog {
+		return true
+	}
+	busy := 0
+	for _, i := range live {
+		if r.busy(i, float64(r.load.ranks[i].active(now))) {
+			busy++
+		}
+	}
+	return float64(busy) >= r.cfg.BusyWorkerRatio*float64(len(live))
+}
+
+func (r *Router) thresholds() bool {
+	return r.cfg.QueueThreshold != nil || r.cfg.QueueThresholdTokens != nil
+}
+
+// Lane is the slot in whose lane a request waits, -1 for the shared one.
+func (r *Router) Lane(req *Request) int32 {
+	var t model.Target
+	switch {
+	case req.Bound != nil && req.Bound.Hard:
+		t = req.Bound.Target
+	case req.Bound == nil && req.Explicit != nil && req.Explicit.Rank != model.NoRank:
+		t = *req.Explicit
+	default:
+		return -1
+	}
+	if at, ok := r.Slot(t); ok {
+		return at
+	}
+	return -1
+}

@@ -1,0 +1,72 @@
+package router
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"adpdeck/router/cluster"
+	"adpdeck/router/model"
+)
+
+// sweepEvery is how often bookings whose end was lost are dropped from the
+// cluster tier's load.
+const sweepEvery = 30 * time.Second
+
+// sweep drops bookings without a sign of life for booking_expiry_secs.
+func (r *Router) sweep() {
+	now := r.elapsed()
+	if now-r.steer.swept < sweepEvery {
+		return
+	}
+	r.steer.swept = now
+	if n := r.steer.tier.Sweep(now); n > 0 {
+		r.event("warn", "router", fmt.Sprintf("dropped the load of %d requests whose end never came: lost ends, or longer than booking_expiry_secs", n), 0)
+	}
+}
+
+// withPhantoms adds to findings the ranks whose booked load shows no sign of
+// life, in the modes that choose by it. The answer is new where there are any.
+func (r *Router) withPhantoms(findings []model.Finding) []model.Finding {
+	r.sweep()
+	if !r.scored() {
+		return findings // nothing looks at the load
+	}
+	s := &r.steer
+	s.phantoms = s.tier.Phantoms(r.elapsed(), s.phantoms[:0])
+	if len(s.phantoms) == 0 {
+		return findings
+	}
+	out := slices.Clone(findings)
+	for i := range s.phantoms {
+		if f, ok := r.phantomFinding(&s.phantoms[i]); ok && len(out) < model.MaxFindings {
+			out = append(out, f)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b model.Finding) int { return a.Since.Compare(b.Since) })
+	return out
+}
+
+func (r *Router) phantomFinding(p *cluster.Phantom) (model.Finding, bool) {
+	t, ok := r.steer.tier.Target(p.Slot)
+	if !ok {
+		return model.Finding{}, false
+	}
+	c := &r.settings.ClusterConfig
+	return model.Finding{
+		Code: "phantom_load", Target: t, Since: r.start.Add(p.Oldest).Add(seconds(c.PhantomAfterSecs)),
+		Message: fmt.Sprintf("%d requests booked here (%d prompt tokens) show no sign of life; most likely their ends were lost, the oldest is request %d",
+			p.Requests, p.PromptTokens, p.OldestID),
+		Next: fmt.Sprintf("check that the engine's ends reach the router; the load is dropped after booking_expiry_secs (%.0f)", c.BookingExpirySecs),
+	}, true
+}
+
+// ClearPhantoms drops the phantom load of a rank, or of a worker's requests
+// without one when the rank is model.NoRank, from the cluster tier's load, and
+// returns of how many requests. They stay open until their ends come.
+func (r *Router) ClearPhantoms(t model.Target) int {
+	now := r.clock.Now()
+	r.lock(now)
+	defer r.unlock()
+	return r.steer.tier.ClearPhantoms(r.elapsed(), t)
+}

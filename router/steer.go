@@ -1,0 +1,255 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"adpdeck/router/cluster"
+	"adpdeck/router/model"
+	"adpdeck/router/pin"
+)
+
+// steering is the cluster tier with its working space. What choose found lies
+// in req and choice until the request is booked.
+type steering struct {
+	tier     *cluster.Router
+	bases    []int32 // slot of rank 0, by worker
+	caps     bool    // some rank has a hard cap
+	req      cluster.Request
+	bound    cluster.Bound
+	choice   cluster.Choice
+	record   model.Selection
+	phantoms []cluster.Phantom
+	queue    *cluster.Queue[*parked]
+	swept    time.Duration
+	how      how // byEngine where the rank is left to the engine tier
+	// followed says that the conversation's first turn is on its way there.
+	followed bool
+}
+
+// defaultBlock is the block size that costs are counted in where no engine
+// names its own, in tokens.
+const defaultBlock = 16
+
+func (r *Router) newSteering(seed uint64) error {
+	s := &r.steer
+	s.queue = cluster.NewQueue[*parked]()
+	block := r.know.block
+	if block == 0 {
+		block = defaultBlock
+	}
+	var err error
+	s.tier, err = cluster.New(r.settings.RouterMode, r.settings.ClusterConfig, cluster.Options{
+		BlockTokens: block, Seed: seed, MaxCandidates: maxCandidates,
+	})
+	if err != nil {
+		return fmt.Errorf("router: %w", err)
+	}
+	for _, w := range r.workers {
+		base, err := s.tier.AddWorker(cluster.Worker{
+			ID: w.spec.ID, Ranks: w.spec.Ranks, MaxRequests: w.spec.MaxNumActiveRequests,
+			MaxBatchedTokens: w.spec.MaxBatchedTokens, KVBlocks: w.spec.KVBlocks,
+		})
+		if err != nil {
+			return fmt.Errorf("router: %w", err)
+		}
+		s.bases = append(s.bases, base)
+		s.caps = s.caps || w.spec.MaxNumActiveRequests > 0
+	}
+	return nil
+}
+
+// scored reports that the cluster tier chooses a rank by cost.
+func (r *Router) scored() bool { return scoredMode(r.settings.RouterMode) }
+
+func scoredMode(m model.RouterMode) bool { return m == model.ModeKV || m == model.ModeLockstep }
+
+// slot is the cluster tier's and the index's number of a rank.
+func (r *Router) slot(t model.Target) int {
+	return int(r.steer.bases[r.byID[t.Worker]]) + t.Rank
+}
+
+// choose is the cluster tier. It applies the order of precedence: operator pin,
+// binding, what the client asked for, policy.
+func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
+	s := &r.steer
+	s.how, s.followed = byEngine, false
+	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
+	if l != nil {
+		s.req.Blocks = l.blocks
+		s.req.Matches.Device = l.matches.Device
+		if l.lower {
+			s.req.Matches.Host, s.req.Matches.Disk = l.matches.Host, l.matches.Disk
+		}
+	}
+	bind, bound := pin.Binding{}, false
+	if !req.Conv.Keyless() {
+		if p, ok := r.ops.Get(req.Conv); ok {
+			return "operator pin", r.take(p.Target, model.ByBinding)
+		}
+		r.forgetGone(req.Conv)
+		bind, bound = r.bound(req.Conv)
+	}
+	switch scored := r.scored(); {
+	case bound && !scored:
+		return "bound", r.take(bind.Target, model.ByBinding)
+	case bound:
+		return r.chooseBound(bind, req, rule)
+	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank):
+		return "asked for", r.take(*req.Explicit, model.ByRequired)
+	case scored:
+		return r.chooseRank(req, rule)
+	}
+	return r.chooseWorker(rule)
+}
+
+// take books nothing: it makes the choice that stands above all scores.
+func (r *Router) take(t model.Target, by string) error {
+	s := &r.steer
+	return r.named(s.tier.Take(r.elapsed(), &s.req, t, by, &s.choice, r.selection()))
+}
+
+// selection is where the cluster tier writes its record, nil where none is kept.
+func (r *Router) selection() *model.Selection {
+	if !r.record || !r.scored() {
+		return nil
+	}
+	return &r.steer.record
+}
+
+// chooseBound follows a binding; a soft one gives way to caps and overload. A
+// hard one waits at the engine where its rank is full.
+func (r *Router) chooseBound(bind pin.Binding, req *model.Request, rule roomRule) (string, error) {
+	s := &r.steer
+	s.bound = cluster.Bound{Target: bind.Target, Hard: true}
+	if bind.Source == model.PinAuto {
+		s.bound.Hard = r.settings.ClusterConfig.SessionAffinityMode == model.AffinityHard
+	}
+	s.req.Bound, s.req.Explicit = &s.bound, req.Explicit
+	if err := r.mustWait(rule); err != nil {
+		return "", err
+	}
+	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, r.selection())
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues {
+		err = s.tier.Take(r.elapsed(), &s.req, bind.Target, model.ByBinding, &s.choice, r.selection())
+	}
+	return r.steered("bound"), r.named(err)
+}
+
+// chooseRank lets the cost decide. A turn that comes while the first one of its
+// conversation is on its way goes after it, if that rank has room.
+func (r *Router) chooseRank(req *model.Request, rule roomRule) (string, error) {
+	s := &r.steer
+	s.req.Explicit = req.Explicit
+	if c := r.convs.byKey[req.Conv]; c != nil && c.starting.Rank != model.NoRank && r.affinity() && req.Explicit == nil {
+		s.bound = cluster.Bound{Target: c.starting}
+		s.req.Bound, s.followed = &s.bound, true
+	}
+	if err := r.mustWait(rule); err != nil {
+		return "", err
+	}
+	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, r.selection())
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues && s.caps {
+		err = r.uncapped()
+	}
+	return r.steered(""), r.named(err)
+}
+
+// mustWait refuses a request that has to queue.
+func (r *Router) mustWait(rule roomRule) error {
+	s := &r.steer
+	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, s.queue.Backlog(s.tier.Lane(&s.req)) > 0) {
+		return nil
+	}
+	return fmt.Errorf("request %d: %w: the ranks that may take it are busy, %d requests wait; let it queue, or raise router_queue_threshold",
+		s.req.ID, ErrFull, s.queue.Len())
+}
+
+// steered notes how the chosen rank was come by.
+func (r *Router) steered(why string) string {
+	s := &r.steer
+	if s.choice.Slot < 0 {
+		return why
+	}
+	s.how = bySteering
+	if s.choice.By != model.ByBinding {
+		s.followed = false
+		if r.settings.RouterMode == model.ModeLockstep {
+			return "lockstep cost"
+		}
+		return "kv cost"
+	}
+	if s.followed {
+		return "after its first turn"
+	}
+	s.how = bySession
+	return why
+}
+
+// uncapped chooses among ranks that are all at their hard cap: the engine that
+// is chosen queues the request.
+func (r *Router) uncapped() error {
+	s := &r.steer
+	r.setCaps(false)
+	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, r.selection())
+	r.setCaps(true)
+	return err
+}
+
+func (r *Router) setCaps(on bool) {
+	for _, w := range r.workers {
+		c := cluster.Capacity{MaxBatchedTokens: w.spec.MaxBatchedTokens, KVBlocks: w.spec.KVBlocks}
+		if on {
+			c.MaxRequests = w.spec.MaxNumActiveRequests
+		}
+		for k := range w.ranks {
+			r.steer.tier.SetCapacity(w.ranks[k].load.Target, c)
+		}
+	}
+}
+
+// chooseWorker leaves the rank to the engine tier.
+func (r *Router) chooseWorker(rule roomRule) (string, error) {
+	s := &r.steer
+	mode := r.settings.RouterMode
+	if mode == model.ModeRoundRobin || mode == model.ModeLeastLoaded {
+		for i, w := range r.workers {
+			r.loads[i] = workerLoad{open: r.book.WorkerOpen(i), eligible: w.eligible}
+		}
+		at, next, why := pickWorker(mode, r.loads, r.cursor)
+		if at < 0 {
+			return "", fmt.Errorf("request %d: %w; make one ready", s.req.ID, ErrNoEligible)
+		}
+		r.cursor = next
+		by := model.ByRotation
+		if mode == model.ModeLeastLoaded {
+			by = model.ByLoad
+		}
+		return why, r.take(model.Target{Worker: r.workers[at].spec.ID, Rank: model.NoRank}, by)
+	}
+	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, nil)
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues && s.caps {
+		err = r.uncapped()
+	}
+	why := "random"
+	if mode == model.ModePowerOfTwo {
+		why = "lighter of two"
+	}
+	return why, r.named(err)
+}
+
+// named gives an error of the cluster tier this package's name.
+func (r *Router) named(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, cluster.ErrFiltered), errors.Is(err, cluster.ErrNoTargets):
+		return fmt.Errorf("%w: %w", ErrNoEligible, err)
+	case errors.Is(err, cluster.ErrFull):
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case errors.Is(err, cluster.ErrRequest):
+		return fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	return err
+}
