@@ -33,6 +33,8 @@ var rooms = map[string]struct {
 	"cmd/adpdeck":     {own: []string{"router", "feed", "themes", "tui", "cmd/adpdeck"}, outside: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/schollz/progressbar", "github.com/charmbracelet"}},
 	"cmd/shots":       {own: []string{"tui", "themes", "feed", "router"}, outside: []string{"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/ansi", "github.com/charmbracelet/ultraviolet"}},
 
+	"router/cluster":      {own: []string{"router/model"}},
+	"router/prefix":       {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/prefix/event": {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
 }
 
