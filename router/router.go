@@ -15,8 +15,9 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxCandidates bounds the ranks that one decision record explains, the chosen
-// and the best others; 4,096 records then take about 25 MB at most.
+// maxCandidates bounds the ranks that one decision record explains, for each
+// tier, the chosen and the best others; 4,096 records then take about 25 MB at
+// most, and 100 MB where the cluster tier chooses among as many ranks.
 const maxCandidates = 64
 
 // Clock is the time that the router lives in: the wall's, or a simulation's.
