@@ -65,13 +65,19 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	done := 0
 	// plain: nothing but the new record changes when a new block is stored.
 	plain := tier == Device && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
+	holder := uint64(linkedBit)
+	if plain {
+		holder |= 1<<formShift | uint64(id)
+	}
 	for i, seq := range seqs {
 		if ix.records >= ix.opt.MaxBlocks {
 			ix.evictAny(min(len(seqs)-i, evictStep))
 			if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
 				break
 			}
-			plain = plain && t.noHoles()
+			if plain = plain && t.noHoles(); !plain {
+				holder = linkedBit
+			}
 		}
 		r, twins := known[i]&refMask, known[i] == sharedMark
 		if ix.evicted != evicted { // what was found may be gone
@@ -83,13 +89,16 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 			if depth > maxDepth {
 				break
 			}
-			block := record{seq: seq, ext: names[i], parent: parent, stamp: now, hold: uint64(depth)<<depthShift | linkedBit}
-			if plain {
-				block.hold |= 1<<formShift | uint64(id)
-			}
-			if r = ix.newBlock(id, &block, twins); r == 0 {
+			if r = ix.room(id, parent); r == 0 {
 				break
 			}
+			if ix.evicted != evicted && !t.noHoles() {
+				plain, holder = false, linkedBit
+			}
+			rec := ix.at(r)
+			rec.seq, rec.ext, rec.parent, rec.stamp = seq, names[i], parent, now
+			rec.hold = holder | uint64(depth)<<depthShift
+			ix.insert(r, rec, twins)
 		}
 		if isNew && plain {
 			t.stats.Blocks[Device]++
@@ -132,9 +141,10 @@ func (ix *Index) findAll(parent ref, seqs []Chain, names []uint64) []ref {
 	}
 	s.touch = sum
 	for i, q := range seqs {
-		_, tag := ix.spot(tbl, q)
-		heads[i] = ix.seek(tbl, heads[i], tag, q)
+		_, sign := ix.spot(tbl, q)
+		heads[i] = ix.seek(tbl, heads[i], sign, q)
 	}
+	ix.preloadFree(tbl, heads)
 	known := true // the parent is a record; behind a new block all are new
 	for i, r := range heads {
 		switch rec := ix.at(r); {
@@ -158,6 +168,21 @@ func (ix *Index) findAll(parent ref, seqs []Chain, names []uint64) []ref {
 	return heads
 }
 
+// preloadFree touches the free records that the new blocks will take: a store to
+// a cold one would hold up all that follows it.
+func (ix *Index) preloadFree(tbl *seqTable, heads []ref) {
+	at := len(ix.recs.free)
+	sum := uint64(0)
+	for _, r := range heads {
+		if r == 0 && at > 0 {
+			at--
+			f := ix.recs.free[at]
+			sum += uint64(ix.at(f).seq) + uint64(ix.at(f).extNext) + uint64(*tbl.link(f))
+		}
+	}
+	ix.scratch.touch += sum
+}
+
 // sharedMark stands for no record where another has the same chain hash.
 const sharedMark ref = 1 << refBits
 
@@ -171,48 +196,49 @@ func (ix *Index) find(seq Chain, name uint64, parent ref) ref {
 	return r
 }
 
-// newBlock links a new record and returns it, or 0 when there is no room. When
-// room has to be made, the target must not lose the parent over it.
-func (ix *Index) newBlock(id ID, block *record, twins bool) ref {
+// room returns a free record for a block below parent, or 0. When room has to
+// be made, the target must not lose the parent over it.
+func (ix *Index) room(id ID, parent ref) ref {
 	r := ix.newRecord()
 	for try := 0; r == 0 && try < 2; try++ {
 		ix.evictAny(evictStep)
 		ix.advance()
-		if block.parent != 0 && !ix.holds(ix.at(block.parent).hold, id, Disk) {
+		if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
 			return 0
 		}
 		r = ix.newRecord()
 	}
-	if r == 0 {
-		return 0
-	}
-	tbl := ix.seqs.Load()
-	rec := ix.at(r)
-	b, tag := ix.spot(tbl, block.seq)
-	eb := ix.extBucket(block.ext)
-	*rec = *block
+	return r
+}
+
+// insert links a record that is filled in but for its links.
+func (ix *Index) insert(r ref, rec *record, twins bool) {
+	eb := ix.extBucket(rec.ext)
+	rec.child, rec.sibPrev, rec.sibNext = 0, 0, 0
 	rec.extNext = ix.exts[eb]
 	ix.exts[eb] = r
-	if block.parent != 0 {
-		p := ix.at(block.parent)
-		if rec.sibNext = p.child; p.child != 0 {
+	if rec.parent != 0 {
+		p := ix.at(rec.parent)
+		if p.child != 0 {
+			rec.sibNext = p.child
 			ix.at(p.child).sibPrev = r
 		}
 		p.child = r
 	}
+	tbl := ix.seqs.Load()
 	if twins {
 		rec.hold |= twinBit
-		ix.eachTwin(block.seq, func(o ref) bool {
+		ix.eachTwin(rec.seq, func(o ref) bool {
 			tw := ix.at(o)
 			atomic.StoreUint64(&tw.hold, tw.hold|twinBit)
 			return true
 		})
 	}
-	tbl.insert(b, tag, r)
+	b, sign := ix.spot(tbl, rec.seq)
+	tbl.insert(b, sign, r)
 	if ix.records++; ix.records > ix.growAt {
 		ix.growTables()
 	}
-	return r
 }
 
 // eachTwin calls f with every record of a chain hash until it returns false.
