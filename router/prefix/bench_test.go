@@ -3,9 +3,7 @@ package prefix
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"testing"
 
 	"github.com/zeebo/xxh3"
@@ -22,13 +20,7 @@ type bed struct {
 	next   uint64 // for names and hashes never used before
 }
 
-var bedBlocks = func() int {
-	n, err := strconv.Atoi(os.Getenv("BED"))
-	if err != nil {
-		return 1_000_000
-	}
-	return n
-}()
+const bedBlocks = 1_000_000
 
 func newBed(tb testing.TB, ranks int, opt Options) *bed {
 	ix, err := New(opt)
@@ -137,7 +129,7 @@ func BenchmarkMatch(b *testing.B) {
 func BenchmarkStored16(b *testing.B) {
 	bd := newBed(b, 1, Options{MaxBlocks: 1 << 22})
 	bd.fill(256, true)
-	lot := min(4096, bedBlocks/64)
+	const lot = 4096
 	fresh := make([][]Block, lot)
 	events := make([]Event, 1)
 	batch := &Batch{Events: events}
