@@ -2,6 +2,7 @@ package prefix
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -38,6 +39,26 @@ func (r *refApprox) match(chain []Chain, now time.Duration) int32 {
 	return int32(len(chain))
 }
 
+// branches is n chains, most of which begin like an earlier one. Another target
+// holds the first, which must not matter.
+func branches(bd *bed, rng *rand.Rand, n int) [][]Chain {
+	var chains [][]Chain
+	for i := range n {
+		blocks := bd.fresh(1 + rng.IntN(20))
+		chain := ChainLocals(nil, locals(blocks))
+		if i == 0 {
+			bd.store(bd.ids[0], blocks)
+		} else if old := chains[rng.IntN(i)]; rng.IntN(4) > 0 {
+			chain = slices.Clone(old[:1+rng.IntN(len(old))])
+			for _, l := range locals(blocks) {
+				chain = append(chain, Next(chain[len(chain)-1], l))
+			}
+		}
+		chains = append(chains, chain)
+	}
+	return chains
+}
+
 func TestApproximateEqualsReference(t *testing.T) {
 	cases := map[string]Approximation{
 		"ttl":      {TTL: 100 * time.Millisecond},
@@ -54,27 +75,7 @@ func TestApproximateEqualsReference(t *testing.T) {
 				t.Fatal(err)
 			}
 			ref := &refApprox{rule, map[Chain]time.Duration{}, map[Chain]int{}}
-			var chains [][]Chain
-			for i := range 12 {
-				blocks := bd.fresh(1 + rng.IntN(20))
-				ls := locals(blocks)
-				if i > 0 {
-					old := chains[rng.IntN(i)]
-					prefix := old[:rng.IntN(len(old)+1)]
-					chain := append([]Chain(nil), prefix...)
-					for _, l := range ls {
-						if len(chain) == 0 {
-							chain = append(chain, First(l))
-						} else {
-							chain = append(chain, Next(chain[len(chain)-1], l))
-						}
-					}
-					chains = append(chains, chain)
-					continue
-				}
-				bd.store(bd.ids[0], blocks) // events of others do not matter
-				chains = append(chains, ChainLocals(nil, ls))
-			}
+			chains := branches(bd, rng, 12)
 			m := bd.ix.NewMatcher()
 			var out Matches
 			now := time.Duration(0)

@@ -32,7 +32,7 @@ type Index struct {
 	holes        [Tiers][]atomic.Pointer[holeList]
 	gen          atomic.Uint64   // a hole appeared or a target was wiped
 	gens         []atomic.Uint32 // the same by target
-	names        atomic.Pointer[[]model.Target]
+	names        atomic.Pointer[register]
 
 	mu       sync.Mutex // guards all that follows, and writing what is above
 	recs     limbo
@@ -44,11 +44,17 @@ type Index struct {
 	pressed  bool              // MaxBytes forbade to grow
 	extra    map[uint64]uint32 // owners beyond the first, by record, ID and tier
 	targets  []target
-	byName   map[model.Target]ID
 	wait     waiting
 	evicted  uint64
 	dropped  uint64
 	scratch  scratch
+}
+
+// register is the targets by ID and the other way round, never written again
+// once it is published.
+type register struct {
+	byID   []model.Target
+	byName map[model.Target]ID
 }
 
 // target is what the writer knows of a target.
@@ -76,13 +82,12 @@ func New(opt Options) (*Index, error) {
 		return nil, err
 	}
 	// Slots that wait for look-ups to pass stand beside the blocks in use.
-	slots := opt.MaxBlocks + opt.MaxBlocks/16 + 2*chunkSize
+	slots := opt.MaxBlocks + opt.MaxBlocks/8 + 2*chunkSize
 	ix := &Index{
 		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1, maxHoles: listedHoles,
 		dir:     make([]*chunk, slots>>chunkBits+1),
 		gens:    make([]atomic.Uint32, opt.Targets),
 		targets: make([]target, opt.Targets),
-		byName:  make(map[model.Target]ID),
 		extra:   make(map[uint64]uint32),
 	}
 	ix.flat, ix.tiered = newRows(ix.words, slots), newRows(3*ix.words, slots)
@@ -99,7 +104,7 @@ func New(opt Options) (*Index, error) {
 	ix.bytes = 8<<minTableBits + chunkBytes
 	ix.epochs.now.Store(1)
 	ix.tick.Store(1)
-	ix.names.Store(&[]model.Target{})
+	ix.names.Store(&register{})
 	ix.wait.init(opt)
 	return ix, nil
 }
@@ -115,7 +120,7 @@ func (ix *Index) Add(t model.Target) (ID, error) {
 }
 
 func (ix *Index) add(name model.Target, a *leases) (ID, error) {
-	if id, ok := ix.byName[name]; ok {
+	if id, ok := ix.Lookup(name); ok {
 		if (ix.targets[id].approx != nil) != (a != nil) {
 			return 0, fmt.Errorf("add %v: %w", name, ErrApproximate)
 		}
@@ -129,7 +134,6 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 		id := ID(i)
 		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
 		t.stats.Target, t.stats.Approximate = name, a != nil
-		ix.byName[name] = id
 		if a != nil {
 			setBit(ix.guessed, id)
 		}
@@ -140,25 +144,25 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 	return 0, fmt.Errorf("add %v: %w", name, ErrTargets)
 }
 
-// rename publishes the names by ID.
+// rename publishes the targets in use.
 func (ix *Index) rename() {
-	top := 0
-	for _, id := range ix.byName {
-		top = max(top, int(id)+1)
+	reg := &register{byName: make(map[model.Target]ID)}
+	for i := range ix.targets {
+		if t := &ix.targets[i]; t.used {
+			reg.byID = append(reg.byID, make([]model.Target, i+1-len(reg.byID))...)
+			reg.byID[i] = t.stats.Target
+			reg.byName[t.stats.Target] = ID(i)
+		}
 	}
-	names := make([]model.Target, top)
-	for n, id := range ix.byName {
-		names[id] = n
-	}
-	ix.names.Store(&names)
-	ix.top.Store(uint32(top))
+	ix.names.Store(reg)
+	ix.top.Store(uint32(len(reg.byID)))
 }
 
 // Drop forgets a target and all its blocks; its ID becomes free.
 func (ix *Index) Drop(t model.Target) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	id, ok := ix.byName[t]
+	id, ok := ix.Lookup(t)
 	if !ok {
 		return fmt.Errorf("drop %v: %w", t, ErrNoTarget)
 	}
@@ -166,22 +170,19 @@ func (ix *Index) Drop(t model.Target) error {
 	ix.wipe(id)
 	clearBit(ix.guessed, id)
 	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0], leafRoom: ix.targets[id].leafRoom}
-	delete(ix.byName, t)
 	ix.rename()
 	return nil
 }
 
-// Lookup returns the ID of a target.
+// Lookup returns the ID of a target. It takes no lock.
 func (ix *Index) Lookup(t model.Target) (ID, bool) {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	id, ok := ix.byName[t]
+	id, ok := ix.names.Load().byName[t]
 	return id, ok
 }
 
-// Targets returns the targets by ID; an unused ID holds the zero Target. The
-// slice is shared and must not be written.
-func (ix *Index) Targets() []model.Target { return *ix.names.Load() }
+// Targets returns the targets by ID; an unused ID holds the zero Target. It
+// takes no lock; the slice is shared and must not be written.
+func (ix *Index) Targets() []model.Target { return ix.names.Load().byID }
 
 // target returns the target of an ID in use.
 func (ix *Index) target(id ID) (*target, error) {

@@ -124,7 +124,11 @@ func (m *Matcher) touch() {
 	}
 	now := m.ix.tick.Add(1)
 	for _, r := range m.ends {
-		atomic.StoreUint32(&m.ix.at(r).stamp, now)
+		// Never back: another look-up may have passed this one meanwhile.
+		at := &m.ix.at(r).stamp
+		for was := atomic.LoadUint32(at); was < now && !atomic.CompareAndSwapUint32(at, was, now); {
+			was = atomic.LoadUint32(at)
+		}
 	}
 }
 

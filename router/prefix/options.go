@@ -18,7 +18,7 @@ type Options struct {
 	// Targets is the most targets at a time (default 512, at most MaxTargets).
 	Targets int
 	// MaxBlocks is the most distinct blocks in all (default 8,388,608,
-	// at most 60,000,000).
+	// at most 59,000,000).
 	MaxBlocks int
 	// MaxTargetBlocks is the most blocks one target is credited with, over all
 	// tiers (default MaxBlocks).
@@ -52,7 +52,7 @@ var (
 )
 
 // maxBlocks leaves room for slots that wait beside the blocks in use.
-const maxBlocks = 60_000_000
+const maxBlocks = 59_000_000
 
 func (o Options) withDefaults() (Options, error) {
 	def := func(v *int, d int) {

@@ -2,15 +2,16 @@ package prefix
 
 import "sync/atomic"
 
-// slot is a ref with six bits of the hash of what it refers to, so that most
-// records in a bucket are passed over without reading them.
+// slot is a ref with six bits that sum up what lies in the bucket from there
+// on: each record has one of the six, and where a record's bit is not set it is
+// not behind that slot. Most look-ups of what is not there end at the head.
 type slot = uint32
 
 const (
-	refBits = 26
-	refMask = 1<<refBits - 1
-	tagBits = 32 - refBits
-	tagMask = 1<<tagBits - 1
+	refBits  = 26
+	refMask  = 1<<refBits - 1
+	signs    = 32 - refBits
+	signBits = 6 // of the hash, to choose a sign
 )
 
 // links are the next pointers of one chunk of records.
@@ -29,21 +30,21 @@ func newSeqTable(bits uint, chunks int) *seqTable {
 	return &seqTable{heads: make([]slot, 1<<bits), shift: 64 - bits, next: make([]*links, chunks)}
 }
 
-// spot is the bucket of a chain hash and its tag, in place in a slot. It
+// spot is the bucket of a chain hash and its sign, in place in a slot. It
 // spreads with an odd factor that is drawn for each index, so that prompts
 // cannot be built to share a bucket.
-func (ix *Index) spot(t *seqTable, s Chain) (bucket int, tag slot) {
-	h := uint64(s) * ix.mix >> (t.shift - tagBits)
-	return int(h >> tagBits), slot(h&tagMask) << refBits
+func (ix *Index) spot(t *seqTable, s Chain) (bucket int, sign slot) {
+	h := uint64(s) * ix.mix >> (t.shift - signBits)
+	return int(h >> signBits), 1 << (refBits + h&(1<<signBits-1)*signs>>signBits)
 }
 
 func (t *seqTable) link(r ref) *slot { return &t.next[r>>chunkBits][r&chunkMask] }
 
 // seek is the first record of a chain hash from a slot on, 0 for none.
-func (ix *Index) seek(t *seqTable, s, tag slot, seq Chain) ref {
-	for s != 0 {
+func (ix *Index) seek(t *seqTable, s, sign slot, seq Chain) ref {
+	for s&sign != 0 {
 		r := s & refMask
-		if s&^refMask == tag && ix.at(r).seq == seq {
+		if ix.at(r).seq == seq {
 			return r
 		}
 		s = atomic.LoadUint32(t.link(r))
@@ -53,22 +54,25 @@ func (ix *Index) seek(t *seqTable, s, tag slot, seq Chain) ref {
 
 // first is the newest record of a chain hash, 0 for none.
 func (ix *Index) first(t *seqTable, seq Chain) ref {
-	b, tag := ix.spot(t, seq)
-	return ix.seek(t, atomic.LoadUint32(&t.heads[b]), tag, seq)
+	b, sign := ix.spot(t, seq)
+	return ix.seek(t, atomic.LoadUint32(&t.heads[b]), sign, seq)
 }
 
 // further is the next record of the same chain hash after r.
 func (ix *Index) further(t *seqTable, r ref, seq Chain) ref {
-	_, tag := ix.spot(t, seq)
-	return ix.seek(t, atomic.LoadUint32(t.link(r)), tag, seq)
+	_, sign := ix.spot(t, seq)
+	return ix.seek(t, atomic.LoadUint32(t.link(r)), sign, seq)
 }
 
 // insert links a record that no reader can see yet.
-func (t *seqTable) insert(b int, tag slot, r ref) {
-	*t.link(r) = t.heads[b]
-	atomic.StoreUint32(&t.heads[b], tag|r)
+func (t *seqTable) insert(b int, sign slot, r ref) {
+	old := t.heads[b]
+	*t.link(r) = old
+	atomic.StoreUint32(&t.heads[b], old&^refMask|sign|r)
 }
 
+// remove unlinks a record. The slots before it keep its sign until the bucket
+// is empty once, which costs a look-up a step now and then and no more.
 func (t *seqTable) remove(b int, r ref) {
 	at := &t.heads[b]
 	for *at&refMask != r {
@@ -101,8 +105,8 @@ func (ix *Index) growTables() {
 				continue
 			}
 			rec := &k[i]
-			b, tag := ix.spot(t, rec.seq)
-			*t.link(r), t.heads[b] = t.heads[b], tag|r
+			b, sign := ix.spot(t, rec.seq)
+			t.insert(b, sign, r)
 			e := rec.ext * ix.mix >> t.shift
 			rec.extNext, exts[e] = exts[e], r
 		}

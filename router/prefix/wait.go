@@ -16,7 +16,6 @@ type waiter struct {
 type waiting struct {
 	all      *list.List // of *waiter
 	max, one int
-	blocks   int
 }
 
 // waits finds the waiting blocks of one target.
@@ -26,8 +25,6 @@ type waits struct {
 	own    *list.List                 // of *list.Element in waiting.all, oldest first
 	places map[*list.Element]*list.Element
 }
-
-type woken struct{}
 
 func (w *waiting) init(opt Options) {
 	w.all, w.max, w.one = list.New(), opt.MaxWaitingAll, opt.MaxWaiting
