@@ -42,7 +42,7 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 			if !changes {
 				drain = s.drain
 			}
-			if !drain && next.WeightOf(s.load.Target) > 0 {
+			if !drain && !s.blocked && next.WeightOf(s.load.Target) > 0 {
 				left++
 			}
 			if s.eligible() {

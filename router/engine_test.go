@@ -189,3 +189,13 @@ func (s *story) grow(rng *rand.Rand) []uint32 {
 	}
 	return append(prompt(s.blocks...), 1, 2, 3) // and the begin of another block
 }
+
+// storedBatch is one batch that stores a whole prompt.
+func (c *fakeCache) storedBatch(tokens []uint32) []byte {
+	h, _ := prefix.NewHasher(blockTokens, prefix.Seed("", ""))
+	ev := event.Event{Kind: event.Stored, BlockTokens: blockTokens, Tokens: tokens, Group: event.NoGroup}
+	for _, x := range h.Chains(nil, tokens) {
+		ev.Hashes = append(ev.Hashes, event.Hash(x)^c.salt)
+	}
+	return c.enc.AppendBatch(nil, 1, 0, []event.Event{ev})
+}

@@ -33,8 +33,11 @@ var (
 	// ErrWorkerNeeded is returned in mode direct for a request that names no
 	// worker.
 	ErrWorkerNeeded = cluster.ErrWorkerNeeded
+	// ErrQueueFull is returned by RouteWait when the queue is full.
+	ErrQueueFull = cluster.ErrQueueFull
 	// ErrFull is returned by Route when no rank that may take the request has
-	// room; the request is not open then and may be sent again.
+	// room, or it would have to queue by the cluster tier's thresholds; the
+	// request is not open then and may be sent again.
 	ErrFull = errors.New("no room")
 	// ErrStep is returned by Step for input that does not fit the worker.
 	ErrStep = errors.New("bad step")

@@ -8,50 +8,6 @@ import (
 	"adpdeck/router/model"
 )
 
-// Route is both tiers for an engine that takes a rank: a batch of one on the
-// router's own bookings, which stand in for the engine's states. matches holds
-// by worker the prefix found on each rank, in tokens.
-//
-// The error wraps those of Submit, or ErrFull with the decision that says what
-// is full; the request is not open then.
-func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.Decision, error) {
-	now, start := r.clock.Now(), r.wallNow()
-	l, err := r.know.look(req, now.Sub(r.start))
-	if err != nil {
-		return model.Decision{}, err
-	}
-	defer r.know.drop(l)
-	d, err := r.route(now, start, req, l, matches)
-	if err == nil {
-		r.know.routed(l, r.slot(d.Target), now.Sub(r.start))
-	}
-	return d, err
-}
-
-func (r *Router) route(now, start time.Time, req *model.Request, l *lookup, matches map[string][]int32) (model.Decision, error) {
-	r.lock(now)
-	defer r.unlock()
-	b, target, err := r.submit(req, l, false)
-	if err != nil {
-		return model.Decision{}, err
-	}
-	w := r.workers[b.Worker]
-	r.bookedStates(w)
-	w.batch.bookings = append(w.batch.bookings, b)
-	w.batch.matches = append(w.batch.matches, matches[target.Worker])
-	if err := r.routeBatch(w); err != nil {
-		r.withdraw(b)
-		return model.Decision{}, err
-	}
-	r.conclude(w, 0, r.since(start))
-	d := r.decisionOf(w)
-	if d.Target.Rank == model.NoRank {
-		r.withdraw(b)
-		return d, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
-	}
-	return d, nil
-}
-
 // bookedStates begins a batch of w on what is booked there.
 func (r *Router) bookedStates(w *worker) {
 	g := &w.batch

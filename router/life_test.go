@@ -27,9 +27,10 @@ func TestInFlightIsConserved(t *testing.T) {
 			conv := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(t, "conv")
 			id := rapid.Int64Range(1, max(1, b.ids)).Draw(t, "id")
 			target := at(rapid.SampledFrom([]string{"w0", "w1"}).Draw(t, "worker"), rapid.IntRange(0, 2).Draw(t, "rank"))
-			switch rapid.IntRange(0, 7).Draw(t, "op") {
+			tokens := prompt(rapid.SliceOfN(rapid.Uint32Range(1, 3), 0, 4).Draw(t, "blocks")...)
+			switch rapid.IntRange(0, 9).Draw(t, "op") {
 			case 0:
-				id, got := b.submit(t, conv)
+				id, got := b.submit(t, conv, asksIn(b.Mode(), target), of(tokens))
 				got.Rank = model.NoRank
 				open[id] = got
 			case 1:
@@ -44,8 +45,8 @@ func TestInFlightIsConserved(t *testing.T) {
 				}
 			case 2:
 				b.ids++
-				d, err := b.Route(&model.Request{ID: b.ids, Conv: conversation(conv), PromptTokens: 10}, nil)
-				if err != nil && !errors.Is(err, ErrFull) {
+				d, err := b.Route(&model.Request{ID: b.ids, Conv: conversation(conv), PromptTokens: len(tokens), Locals: localsOf(tokens)}, nil)
+				if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrWorkerNeeded) && !errors.Is(err, ErrNoEligible) {
 					t.Fatalf("route: %v", err)
 				}
 				if err == nil {
@@ -63,7 +64,16 @@ func TestInFlightIsConserved(t *testing.T) {
 				b.do(onConvs(rapid.SampledFrom([]model.Verb{model.VerbPin, model.VerbEvict, model.VerbMigrate}).Draw(t, "verb"), &target, "a", "b"))
 			case 7:
 				b.do(onRank(rapid.SampledFrom([]model.Verb{model.VerbDrain, model.VerbReady}).Draw(t, "verb"), target))
-				b.Report(target.Worker, 5, 1, []model.RankState{{Rank: target.Rank, NumActiveRequests: 77}}, nil)
+				b.Report(target.Worker, 5, 1, []model.RankState{{Rank: target.Rank, NumActiveRequests: 77}},
+					[]model.RankLoad{{Rank: target.Rank, PendingTokens: rapid.IntRange(0, 99).Draw(t, "pending"), KVTotalBlocks: 64}})
+			case 8:
+				b.do(set(model.FieldRouterMode, string(rapid.SampledFrom(allModes()).Draw(t, "next mode"))))
+				b.clock.advance(time.Duration(rapid.IntRange(0, 1000).Draw(t, "seconds")) * time.Second)
+			case 9:
+				// A rank of each worker stays open, so that no request is refused.
+				if target.Rank == 2 && b.rank(at(target.Worker, 0)).eligible() {
+					_ = b.Block(target, rapid.Bool().Draw(t, "blocked"))
+				}
 			}
 			checkConserved(t, b, len(open), strays)
 		}
@@ -72,6 +82,22 @@ func TestInFlightIsConserved(t *testing.T) {
 		}
 		checkConserved(t, b, 0, strays)
 	})
+}
+
+func allModes() []model.RouterMode {
+	return []model.RouterMode{
+		model.ModeRoundRobin, model.ModeLeastLoaded, model.ModeKV, model.ModeLockstep,
+		model.ModeRandom, model.ModePowerOfTwo, model.ModeDirect,
+	}
+}
+
+// asksIn names a worker where the mode needs one.
+func asksIn(mode model.RouterMode, target model.Target) func(*model.Request) {
+	return func(q *model.Request) {
+		if mode == model.ModeDirect {
+			q.Explicit = &model.Target{Worker: target.Worker, Rank: model.NoRank}
+		}
+	}
 }
 
 func checkConserved(t tester, b *bench, open int, strays uint64) {
@@ -86,6 +112,9 @@ func checkConserved(t tester, b *bench, open int, strays uint64) {
 	}
 	for i := range b.workers {
 		sum += b.book.Waiting(i)
+	}
+	if got := b.steer.tier.Load().Counters().Open; got > open || got < open && b.elapsed() < time.Hour {
+		t.Fatalf("the cluster tier has %d booked, %d are open", got, open)
 	}
 	byConv := 0
 	for _, c := range s.Convs {

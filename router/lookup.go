@@ -2,7 +2,6 @@ package router
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,7 @@ type knowledge struct {
 	targets []model.Target
 	events  []bool // by slot: the rank publishes events
 	guess   atomic.Pointer[guesses]
-	pool    sync.Pool // of *lookup
+	spare   chan *lookup // working spaces kept for reuse
 	expired atomic.Int64
 }
 
@@ -50,7 +49,7 @@ func rulesOf(c *model.ClusterConfig) guessRules {
 
 // lookup is the working space of one look-up and its answer.
 type lookup struct {
-	done    bool // the prompt's blocks were given and looked up
+	lower   bool // some rank holds blocks in a lower tier
 	chain   []prefix.Chain
 	blocks  []uint64 // the same, for the load
 	matches prefix.Matches
@@ -85,7 +84,7 @@ func newKnowledge(specs []model.WorkerSpec) (*knowledge, error) {
 			return nil, fmt.Errorf("router: index target %s: got place %d, want %d: %w", t, id, slot, err)
 		}
 	}
-	k.pool.New = func() any { return &lookup{known: k.index.NewMatcher()} }
+	k.spare = make(chan *lookup, maxSpare)
 	return k, nil
 }
 
@@ -97,12 +96,12 @@ func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 		return nil
 	}
 	g := &guesses{only: make([]bool, len(k.targets)), side: rules.events && rules.predictions, rules: rules}
-	some := g.side
+	any := g.side
 	for slot := range g.only {
 		g.only[slot] = !rules.events || !k.events[slot]
-		some = some || g.only[slot]
+		any = any || g.only[slot]
 	}
-	if some {
+	if any {
 		var err error
 		if g.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
 			return err
@@ -148,7 +147,7 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		return nil, fmt.Errorf("request %d: %w: %d block hashes, a prompt of %d tokens has %d full blocks: hash full blocks only",
 			req.ID, ErrRequest, len(req.Locals), req.PromptTokens, max(req.PromptTokens, 0)/k.block)
 	}
-	l := k.pool.Get().(*lookup)
+	l := k.take()
 	l.chain, l.blocks = l.chain[:0], l.blocks[:0]
 	prev := prefix.First(prefix.Local(req.Locals[0]))
 	l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
@@ -156,6 +155,12 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		prev = prefix.Next(prev, prefix.Local(local))
 		l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
 	}
+	l.match(k, now)
+	return l, nil
+}
+
+// match finds what each rank holds of the chain.
+func (l *lookup) match(k *knowledge, now time.Duration) {
 	l.known.Match(l.chain, &l.matches)
 	if g := k.guess.Load(); g != nil && g.index != nil {
 		k.expire(g, now)
@@ -165,8 +170,16 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 		l.guessed.Match(l.chain, &l.side)
 		l.merge(g)
 	}
-	l.done = true
-	return l, nil
+	l.lower = some(l.matches.Host) || some(l.matches.Disk)
+}
+
+func some(blocks []int32) bool {
+	for _, n := range blocks {
+		if n != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // merge lets guesses stand where nothing is known, or where they are longer.
@@ -205,9 +218,26 @@ func (k *knowledge) routed(l *lookup, slot int, now time.Duration) {
 	_ = g.index.Routed(prefix.ID(slot), l.chain, now)
 }
 
+// maxSpare is how many working spaces of look-ups are kept: as many as run at
+// one time as a rule.
+const maxSpare = 32
+
+func (k *knowledge) take() *lookup {
+	select {
+	case l := <-k.spare:
+		return l
+	default:
+		return &lookup{known: k.index.NewMatcher()}
+	}
+}
+
 func (k *knowledge) drop(l *lookup) {
-	if l != nil {
-		k.pool.Put(l)
+	if l == nil {
+		return
+	}
+	select {
+	case k.spare <- l:
+	default: // enough are kept
 	}
 }
 

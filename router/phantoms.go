@@ -26,9 +26,12 @@ func (r *Router) sweep() {
 }
 
 // withPhantoms adds to findings the ranks whose booked load shows no sign of
-// life. The answer is new where there are any.
+// life, in the modes that choose by it. The answer is new where there are any.
 func (r *Router) withPhantoms(findings []model.Finding) []model.Finding {
 	r.sweep()
+	if !r.scored() {
+		return findings // nothing looks at the load
+	}
 	s := &r.steer
 	s.phantoms = s.tier.Phantoms(r.elapsed(), s.phantoms[:0])
 	if len(s.phantoms) == 0 {

@@ -149,6 +149,7 @@ func (r *Router) sumTotals() model.Totals {
 			t.Skew, t.SkewAt = skew, at
 		}
 	}
+	t.Queued += r.steer.queue.Len()
 	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t

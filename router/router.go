@@ -15,8 +15,9 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// maxCandidates bounds the ranks that one decision record explains, the chosen
-// and the best others; 4,096 records then take about 25 MB at most.
+// maxCandidates bounds the ranks that one decision record explains, for each
+// tier, the chosen and the best others; 4,096 records then take about 25 MB at
+// most, and 100 MB where the cluster tier chooses among as many ranks.
 const maxCandidates = 64
 
 // Clock is the time that the router lives in: the wall's, or a simulation's.
@@ -271,6 +272,7 @@ func (r *Router) reconfigure() {
 	// Mode and settings were checked before they were set, and every slot has
 	// its place, so that neither can be refused.
 	_ = r.steer.tier.Configure(r.settings.RouterMode, r.settings.ClusterConfig)
+	r.steer.queue.Reorder(&r.settings.ClusterConfig)
 	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig))
 }
 
@@ -290,8 +292,12 @@ func (r *Router) lock(now time.Time) time.Time {
 // elapsed is the router's time since its start.
 func (r *Router) elapsed() time.Duration { return r.now.Sub(r.start) }
 
-// unlock wakes the subscribers, without waiting for any, and frees the lock.
+// unlock lets requests go whose turn in the queue has come, wakes the
+// subscribers, without waiting for any, and frees the lock.
 func (r *Router) unlock() {
+	if r.steer.queue.Len() > 0 {
+		r.wake()
+	}
 	for _, s := range r.subs {
 		select {
 		case s.c <- struct{}{}:

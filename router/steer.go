@@ -21,6 +21,7 @@ type steering struct {
 	choice   cluster.Choice
 	record   model.Selection
 	phantoms []cluster.Phantom
+	queue    *cluster.Queue[*parked]
 	swept    time.Duration
 	how      how // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
@@ -33,6 +34,7 @@ const defaultBlock = 16
 
 func (r *Router) newSteering(seed uint64) error {
 	s := &r.steer
+	s.queue = cluster.NewQueue[*parked]()
 	block := r.know.block
 	if block == 0 {
 		block = defaultBlock
@@ -69,15 +71,17 @@ func (r *Router) slot(t model.Target) int {
 }
 
 // choose is the cluster tier. It applies the order of precedence: operator pin,
-// binding, what the client asked for, policy. queues says that the engine holds
-// what finds no room, so that hard caps only prefer ranks that have some.
-func (r *Router) choose(req *model.Request, l *lookup, queues bool) (why string, err error) {
+// binding, what the client asked for, policy.
+func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
 	s := &r.steer
 	s.how, s.followed = byEngine, false
 	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
 	if l != nil {
 		s.req.Blocks = l.blocks
-		s.req.Matches = cluster.Matches{Device: l.matches.Device, Host: l.matches.Host, Disk: l.matches.Disk}
+		s.req.Matches.Device = l.matches.Device
+		if l.lower {
+			s.req.Matches.Host, s.req.Matches.Disk = l.matches.Host, l.matches.Disk
+		}
 	}
 	bind, bound := pin.Binding{}, false
 	if !req.Conv.Keyless() {
@@ -91,13 +95,13 @@ func (r *Router) choose(req *model.Request, l *lookup, queues bool) (why string,
 	case bound && !scored:
 		return "bound", r.take(bind.Target, model.ByBinding)
 	case bound:
-		return r.chooseBound(bind, req, queues)
+		return r.chooseBound(bind, req, rule)
 	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank):
 		return "asked for", r.take(*req.Explicit, model.ByRequired)
 	case scored:
-		return r.chooseRank(req, queues)
+		return r.chooseRank(req, rule)
 	}
-	return r.chooseWorker(queues)
+	return r.chooseWorker(rule)
 }
 
 // take books nothing: it makes the choice that stands above all scores.
@@ -116,15 +120,18 @@ func (r *Router) selection() *model.Selection {
 
 // chooseBound follows a binding; a soft one gives way to caps and overload. A
 // hard one waits at the engine where its rank is full.
-func (r *Router) chooseBound(bind pin.Binding, req *model.Request, queues bool) (string, error) {
+func (r *Router) chooseBound(bind pin.Binding, req *model.Request, rule roomRule) (string, error) {
 	s := &r.steer
 	s.bound = cluster.Bound{Target: bind.Target, Hard: true}
 	if bind.Source == model.PinAuto {
 		s.bound.Hard = r.settings.ClusterConfig.SessionAffinityMode == model.AffinityHard
 	}
 	s.req.Bound, s.req.Explicit = &s.bound, req.Explicit
+	if err := r.mustWait(rule); err != nil {
+		return "", err
+	}
 	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, r.selection())
-	if errors.Is(err, cluster.ErrFull) && queues {
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues {
 		err = s.tier.Take(r.elapsed(), &s.req, bind.Target, model.ByBinding, &s.choice, r.selection())
 	}
 	return r.steered("bound"), r.named(err)
@@ -132,18 +139,31 @@ func (r *Router) chooseBound(bind pin.Binding, req *model.Request, queues bool) 
 
 // chooseRank lets the cost decide. A turn that comes while the first one of its
 // conversation is on its way goes after it, if that rank has room.
-func (r *Router) chooseRank(req *model.Request, queues bool) (string, error) {
+func (r *Router) chooseRank(req *model.Request, rule roomRule) (string, error) {
 	s := &r.steer
 	s.req.Explicit = req.Explicit
 	if c := r.convs.byKey[req.Conv]; c != nil && c.starting.Rank != model.NoRank && r.affinity() && req.Explicit == nil {
 		s.bound = cluster.Bound{Target: c.starting}
 		s.req.Bound, s.followed = &s.bound, true
 	}
+	if err := r.mustWait(rule); err != nil {
+		return "", err
+	}
 	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, r.selection())
-	if errors.Is(err, cluster.ErrFull) && queues && s.caps {
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues && s.caps {
 		err = r.uncapped()
 	}
-	return r.steered(string(r.settings.RouterMode) + " cost"), r.named(err)
+	return r.steered(""), r.named(err)
+}
+
+// mustWait refuses a request that has to queue.
+func (r *Router) mustWait(rule roomRule) error {
+	s := &r.steer
+	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, s.queue.Backlog(s.tier.Lane(&s.req)) > 0) {
+		return nil
+	}
+	return fmt.Errorf("request %d: %w: the ranks that may take it are busy, %d requests wait; let it queue, or raise router_queue_threshold",
+		s.req.ID, ErrFull, s.queue.Len())
 }
 
 // steered notes how the chosen rank was come by.
@@ -155,7 +175,10 @@ func (r *Router) steered(why string) string {
 	s.how = bySteering
 	if s.choice.By != model.ByBinding {
 		s.followed = false
-		return string(r.settings.RouterMode) + " cost"
+		if r.settings.RouterMode == model.ModeLockstep {
+			return "lockstep cost"
+		}
+		return "kv cost"
 	}
 	if s.followed {
 		return "after its first turn"
@@ -187,7 +210,7 @@ func (r *Router) setCaps(on bool) {
 }
 
 // chooseWorker leaves the rank to the engine tier.
-func (r *Router) chooseWorker(queues bool) (string, error) {
+func (r *Router) chooseWorker(rule roomRule) (string, error) {
 	s := &r.steer
 	mode := r.settings.RouterMode
 	if mode == model.ModeRoundRobin || mode == model.ModeLeastLoaded {
@@ -206,7 +229,7 @@ func (r *Router) chooseWorker(queues bool) (string, error) {
 		return why, r.take(model.Target{Worker: r.workers[at].spec.ID, Rank: model.NoRank}, by)
 	}
 	err := s.tier.Choose(r.elapsed(), &s.req, &s.choice, nil)
-	if errors.Is(err, cluster.ErrFull) && queues && s.caps {
+	if errors.Is(err, cluster.ErrFull) && rule == engineQueues && s.caps {
 		err = r.uncapped()
 	}
 	why := "random"

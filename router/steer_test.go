@@ -297,3 +297,57 @@ func TestHashesThatDoNotFitAreRefused(t *testing.T) {
 		t.Errorf("two block sizes: %v", err)
 	}
 }
+
+// TestWhatIsClosedChangesNothing: a cluster with further ranks that take
+// nothing makes the same choices, whatever load and cache those have.
+func TestWhatIsClosedChangesNothing(t *testing.T) {
+	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
+		t.Run(string(mode), func(t *testing.T) {
+			var benches [2]*bench
+			var engines [2]*fakeEngine
+			for i, ranks := range []int{3, 6} {
+				b := newBench(t, 1, ranks, model.PolicyDefault, withBlocks, inMode(mode, fieldValue("router_kv_overlap_score_credit_decay", "0.5"), fieldValue("active_prefill_tokens_threshold", "4000")))
+				benches[i], engines[i] = b, newEngine(b, 50)
+			}
+			more := benches[1]
+			more.must(t, onRank(model.VerbDrain, at("w0", 3)))
+			more.must(t, setWeight(at("w0", 4), "0"))
+			if err := more.Block(at("w0", 5), true); err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(8, 9))
+			convs := stories(rng, 8)
+			for i := range 300 {
+				s := convs[rng.IntN(len(convs))]
+				tokens := s.grow(rng)
+				shut := at("w0", 3+rng.IntN(3))
+				engines[1].serve(shut, tokens)
+				more.Report("w0", 0, 0, nil, []model.RankLoad{{Rank: shut.Rank, PendingTokens: rng.IntN(5000), KVUsedBlocks: 60, KVTotalBlocks: 64}})
+				end := rng.IntN(3) > 0
+				var got [2]model.Target
+				for k, b := range benches {
+					var id int64
+					id, got[k] = b.place(t, s.conv, nil, of(tokens))
+					engines[k].serve(got[k], tokens)
+					if end {
+						b.FirstToken(id, model.Usage{Ran: got[k]})
+						b.Done(id, model.OutcomeOK)
+					}
+					b.clock.advance(time.Second)
+				}
+				if got[0] != got[1] {
+					t.Fatalf("request %d: %s alone, %s beside closed ranks", i, got[0], got[1])
+				}
+				if i%20 == 19 {
+					for _, b := range benches {
+						for id := range b.ids {
+							if b.book.Get(id+1) != nil {
+								b.Done(id+1, model.OutcomeOK)
+							}
+						}
+					}
+				}
+			}
+		})
+	}
+}

@@ -78,12 +78,12 @@ func (r *Router) Submit(req *model.Request) (model.Target, error) {
 func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (model.Target, error) {
 	r.lock(now)
 	defer r.unlock()
-	_, target, err := r.submit(req, l, true)
+	_, target, err := r.submit(req, l, engineQueues)
 	return target, err
 }
 
-// submit opens a request; queues says that its engine holds what finds no room.
-func (r *Router) submit(req *model.Request, l *lookup, queues bool) (*booking, model.Target, error) {
+// submit opens a request.
+func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking, model.Target, error) {
 	none := model.Target{Rank: model.NoRank}
 	if err := checkRequest(req); err != nil {
 		return nil, none, err
@@ -100,7 +100,7 @@ func (r *Router) submit(req *model.Request, l *lookup, queues bool) (*booking, m
 		return nil, none, fmt.Errorf("request %d: %w (%d): finish some first", req.ID, ErrBusy, MaxOpen)
 	}
 	r.sweep()
-	why, err := r.choose(req, l, queues)
+	why, err := r.choose(req, l, rule)
 	if err != nil {
 		return nil, none, err
 	}

@@ -35,6 +35,16 @@ func follow(s *model.State, c *model.Change) *model.State {
 	for _, r := range c.Ranks {
 		n.Ranks[slices.IndexFunc(n.Ranks, func(o model.Rank) bool { return o.Target == r.Target })] = r
 	}
+	n.Index = slices.Clone(s.Index)
+	for _, r := range c.Index {
+		n.Index[slices.IndexFunc(n.Index, func(o model.IndexRank) bool { return o.Target == r.Target })] = r
+	}
+	if c.IndexTotals != nil {
+		n.IndexTotals = c.IndexTotals
+	}
+	if c.FindingsChanged {
+		n.Findings = c.Findings
+	}
 	convs := map[model.ConvKey]*model.Conv{}
 	for _, v := range s.Convs {
 		convs[v.Key] = v
@@ -83,12 +93,13 @@ func TestChangesGiveTheSnapshot(t *testing.T) {
 		b := newBench(t, 2, 3, model.PolicyConversation, func(c *Config) {
 			c.MaxConvs = 5
 			c.Settings.AttentionDpConfig.KVCacheRoutingMaxSessions = 4
-		})
+		}, withBlocks, inMode(rapid.SampledFrom(allModes()[:4]).Draw(t, "mode")))
+		e := newEngine(b, 6)
 		sub := b.Subscribe()
 		state := sub.Start()
 		decisions := uint64(0)
 		for range rapid.IntRange(1, 40).Draw(t, "n") {
-			disturb(t, b)
+			disturb(t, b, e)
 			if rapid.Bool().Draw(t, "later") {
 				continue
 			}
@@ -116,11 +127,12 @@ func TestChangesGiveTheSnapshot(t *testing.T) {
 }
 
 // disturb does one random thing that an engine, a client or an operator may do.
-func disturb(t *rapid.T, b *bench) {
+func disturb(t *rapid.T, b *bench, e *fakeEngine) {
 	conv := rapid.StringMatching(`[a-h]?`).Draw(t, "conv")
-	switch rapid.IntRange(0, 6).Draw(t, "op") {
+	tokens := prompt(rapid.SliceOfN(rapid.Uint32Range(1, 4), 0, 3).Draw(t, "blocks")...)
+	switch rapid.IntRange(0, 7).Draw(t, "op") {
 	case 0, 1:
-		b.place(t, conv, []int{0, 8, 3})
+		b.place(t, conv, []int{0, 8, 3}, of(tokens))
 	case 2:
 		b.FirstToken(rapid.Int64Range(1, b.ids+1).Draw(t, "id"), model.Usage{Ran: at("w0", 1), CachedTokens: 30, TTFTMs: 9})
 	case 3:
@@ -128,10 +140,16 @@ func disturb(t *rapid.T, b *bench) {
 	case 4:
 		b.do(randomCommand(t, b))
 	case 5:
-		b.clock.advance(time.Duration(rapid.IntRange(0, 30000).Draw(t, "ms")) * time.Millisecond)
+		b.clock.advance(time.Duration(rapid.IntRange(0, 3000).Draw(t, "tenths")) * refresh)
 	case 6:
 		b.Report("w1", 2, 0, []model.RankState{{Rank: 1, NumActiveTokens: int(b.ids)}}, []model.RankLoad{{Rank: 1, Queued: 1}})
 		b.SetSource(model.Source{Kind: "simulated", Rows: int(b.ids)})
+	case 7:
+		target := b.know.targets[rapid.IntRange(0, 5).Draw(t, "rank")]
+		if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
+			e.restart(target)
+		}
+		e.serve(target, tokens)
 	}
 }
 

@@ -25,6 +25,7 @@ type Glyphs struct {
 	Up, Down                   string // ▲ ▼
 	Good, Bad, Alert           string // ✓ ✕ !
 	Caret                      string // ▏ where text is typed
+	Enter                      string // ⏎ the key; "enter" in ASCII
 	Ellipsis                   string // … where text was cut; "..." in ASCII
 	Unknown                    string // — a figure that is not known
 }
@@ -38,7 +39,7 @@ func Unicode() Glyphs {
 		Spark: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 		HLine: "─", VLine: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯",
 		Now: "●", StagedDot: "◆", Live: "●", Slow: "◐", Stale: "✕", Frozen: "‖", Replay: "▷", ReadOnly: "○",
-		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Ellipsis: "…", Unknown: "—",
+		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Enter: "⏎", Ellipsis: "…", Unknown: "—",
 	}
 }
 
@@ -51,7 +52,7 @@ func ASCII() Glyphs {
 		Spark: [8]string{".", ".", ":", "-", "=", "+", "*", "#"},
 		HLine: "-", VLine: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+",
 		Now: "o", StagedDot: "*", Live: "o", Slow: "o", Stale: "x", Frozen: "=", Replay: ">", ReadOnly: "o",
-		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Ellipsis: "...", Unknown: "-",
+		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Enter: "enter", Ellipsis: "...", Unknown: "-",
 	}
 }
 
@@ -59,8 +60,8 @@ func ASCII() Glyphs {
 // in words, and false for any other rune. It is applied where rows are
 // painted, when the set is ASCII.
 func Plain(r rune) (byte, bool) {
-	const from = "…·×→←↑↓β±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
-	const to = ".-x><^vb+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
+	const from = "…·×→←↑↓βλμδω±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
+	const to = ".-x><^vbludw+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
 	i := 0
 	for _, f := range from {
 		if f == r {

@@ -73,10 +73,27 @@ func (m *Model) close(d view.Dialog) {
 
 // overlay lays the open dialogs over the finished lines.
 func (m *Model) overlay(lines []string) []string {
-	for _, o := range m.dialogs {
+	for i, o := range m.dialogs {
+		if i == len(m.dialogs)-1 {
+			lines = m.dim(lines)
+		}
 		lines = m.lay(o.Dialog, lines)
 	}
 	return lines
+}
+
+// dim takes the colours from what lies behind a dialog, but not from the link's
+// badge and the toast.
+func (m *Model) dim(lines []string) []string {
+	out := append([]string(nil), lines...)
+	dim := m.ink.Theme.SGR(cell.Dim)
+	for i, l := range out {
+		if m.screen.Form != layout.Summary && (i == m.screen.Header.Y || i == m.screen.Status.Y) {
+			continue
+		}
+		out[i] = dim + ansi.Strip(l) + themes.Reset
+	}
+	return out
 }
 
 func (m *Model) lay(d view.Dialog, lines []string) []string {

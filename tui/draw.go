@@ -151,7 +151,11 @@ func (m *Model) hints(w int) string {
 	if w >= 150 {
 		gap = 3
 	}
-	for i, h := range m.fitting(m.table.Hints(m.situation()), w-2, gap) {
+	hints := m.table.Hints(m.situation())
+	if v := m.current(); v != nil && v.Typing() && len(m.dialogs) == 0 {
+		hints = command.TypingHints()
+	}
+	for i, h := range m.fitting(hints, w-2, gap) {
 		if i > 0 {
 			b.Gap(gap)
 		}

@@ -72,6 +72,9 @@ func (d *help) Draw(f *view.Frame, w, h int) []string {
 	b.Put(cell.Input, cell.Foreign(d.search))
 	b.Put(cell.Plain, cell.Glyph(f.Ink.Glyphs.Caret))
 	note := cell.Say("%s commands · from one table, also in the docs", cell.Int(d.m.table.Count(d.s.View)))
+	if more := d.below(w, h-4); more > 0 && d.search == "" {
+		note = cell.Say("%s more: ↓", cell.Int(more))
+	}
 	if left := w - 2 - note.Width(); left > b.At()+2 {
 		b.To(left)
 		b.Put(cell.Dim, note)
@@ -89,6 +92,16 @@ func (d *help) Draw(f *view.Frame, w, h int) []string {
 	b.Begin(cell.Normal)
 	d.reason(b)
 	return b.Lines(h)
+}
+
+// below counts the lines that lie below the h shown.
+func (d *help) below(w, h int) int {
+	left, right := d.columns()
+	n := max(len(left), len(right))
+	if w < helpWidth-2 {
+		n = len(left) + len(right)
+	}
+	return n - min(max(d.top, 0), max(0, n-h)) - h
 }
 
 // halves paints both columns side by side.
@@ -146,7 +159,7 @@ func (d *help) reason(b *cell.Block) {
 			if l.Off != "" && l.Group == want {
 				b.Begin(cell.Normal)
 				b.Gap(2)
-				b.Put(cell.Dim, cell.Say("%s is off: %s", cell.Foreign(l.Keys[0]), cell.Foreign(l.Off)))
+				b.Put(cell.Dim, cell.Say("%s is off: %s", keyText(b.Ink(), l.Keys[0]), cell.Foreign(l.Off)))
 				return
 			}
 		}

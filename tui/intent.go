@@ -44,6 +44,8 @@ func (m *Model) carry(in view.Intent) tea.Cmd {
 		return m.leave()
 	case themeIntent:
 		m.setTheme(in.file)
+	case exportIntent:
+		return m.export(in.format)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/view"
@@ -78,7 +79,7 @@ func (m *Model) perform(c *command.Command, key string) tea.Cmd {
 		return m.run(command.Retry)
 	}
 	if why := c.Reason(m.situation()); why != "" {
-		m.say(view.Note, cell.Say("%s is off: %s", cell.Foreign(command.KeyName(key)), cell.Foreign(why)))
+		m.say(view.Note, cell.Say("%s is off: %s", keyText(m.ink, command.KeyName(key)), cell.Foreign(why)))
 		return nil
 	}
 	return m.run(c.ID)
@@ -132,6 +133,13 @@ func (m *Model) run(id command.ID) tea.Cmd {
 		return m.changeSpeed(id)
 	case command.Copy:
 		return m.copySelected()
+	case command.Export:
+		m.show(&exportAs{})
+	case command.Apply:
+		if m.toast.shown && m.toast.again != nil && m.toast.again.Verb != model.VerbSet {
+			return m.askAgain(*m.toast.again)
+		}
+		return m.runInView(id)
 	default:
 		return m.runInView(id)
 	}

@@ -19,6 +19,8 @@ import (
 // The rhythm of the console.
 const (
 	tickPeriod   = 250 * time.Millisecond // data is read four times a second
+	eagerPeriod  = 20 * time.Millisecond  // until the first state, or
+	eagerTicks   = 50                     // so many looks
 	samplePeriod = time.Second            // trends and the past
 	toastTime    = 6 * time.Second
 )
@@ -81,19 +83,25 @@ func New(opt Options) *Model {
 
 type tickMsg time.Time
 
-func tick() tea.Cmd {
-	return tea.Tick(tickPeriod, func(t time.Time) tea.Msg { return tickMsg(t) })
+// tick waits for the next look at the data: short at the start, until there is
+// something to show, so that the first frame does not wait for a whole period.
+func (m *Model) tick() tea.Cmd {
+	d := tickPeriod
+	if m.live.State == nil && m.ticks < eagerTicks {
+		d = eagerPeriod
+	}
+	return tea.Tick(d, func(t time.Time) tea.Msg { return tickMsg(t) })
 }
 
 // Init starts the ticks.
-func (m *Model) Init() tea.Cmd { return tick() }
+func (m *Model) Init() tea.Cmd { return m.tick() }
 
 // Update takes one message.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tickMsg:
 		m.onTick()
-		return m, tea.Batch(tick(), m.lookAtTheme())
+		return m, tea.Batch(m.tick(), m.lookAtTheme())
 	case tea.WindowSizeMsg:
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyMsg:
@@ -102,6 +110,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.onReply(msg)
 	case themeMsg:
 		m.onTheme(msg)
+	case exportedMsg:
+		m.onExported(msg)
 	case tea.FocusMsg:
 		m.blurred = false
 	case tea.BlurMsg:
@@ -236,6 +246,7 @@ func (m *Model) current() view.View {
 // situation is what decides which commands are on.
 func (m *Model) situation() *command.Situation {
 	s := &command.Situation{Link: m.link, ReadOnly: m.live.Link.Role == "viewer", Staged: len(m.staged)}
+	s.Refused, s.Compact = m.toast.shown && m.toast.again != nil, m.screen.Form != layout.Full
 	if v := m.current(); v != nil {
 		s.View = v.ID()
 	}

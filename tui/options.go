@@ -62,6 +62,8 @@ type Options struct {
 	Context string
 	// Actor stands in commands and so in the audit.
 	Actor string
+	// ExportDir is where exports are written; empty is the working directory.
+	ExportDir string
 	// Embedded says that traffic runs through this process: quitting asks.
 	Embedded bool
 	// Address is where the client connects to, for the waiting page.

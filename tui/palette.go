@@ -139,10 +139,17 @@ func (d *palette) names(b *cell.Block, words []string, h int) {
 			h--
 			b.Begin(cell.Normal)
 			b.Gap(2)
-			b.Left(cell.Plain, 26, cell.Foreign(e.usage))
-			b.Gap(1)
-			b.Put(cell.Dim, cell.Foreign(e.does))
+			d.entry(b, cell.Plain, e)
 		}
+	}
+}
+
+// entry paints how a command is written and, where there is room, what it does.
+func (d *palette) entry(b *cell.Block, r cell.Role, e entry) {
+	b.Left(r, 26, cell.Foreign(e.usage))
+	if b.Width() >= 56 {
+		b.Gap(1)
+		b.Put(cell.Dim, cell.Foreign(e.does))
 	}
 }
 
@@ -152,9 +159,7 @@ func (d *palette) arguments(b *cell.Block, name string, h int) {
 		if e.name == name {
 			b.Begin(cell.Normal)
 			b.Gap(2)
-			b.Left(cell.Strong, 26, cell.Foreign(e.usage))
-			b.Gap(1)
-			b.Put(cell.Dim, cell.Foreign(e.does))
+			d.entry(b, cell.Strong, e)
 			h--
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/charmbracelet/x/term"
 
 	"adpdeck/tui/cell"
+	"adpdeck/tui/delta"
 	"adpdeck/tui/view"
 )
 
@@ -33,14 +34,19 @@ var ErrNoTerminal = errors.New("the console needs a terminal: its output is a fi
 // never lands in the middle of a frame.
 type lockedFile struct {
 	*os.File
-	mu sync.Mutex // guards writes
+	mu    sync.Mutex // guards what follows and writes
+	delta delta.Writer
 }
 
 // Write writes b whole before anything else is written.
 func (f *lockedFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.File.Write(b)
+	if _, err := f.File.Write(f.delta.Next(b)); err != nil {
+		f.delta.Forget()
+		return 0, err
+	}
+	return len(b), nil
 }
 
 // WriteString goes the same way as Write.
@@ -68,7 +74,7 @@ type Job struct {
 // terminal is as it was before when Run returns, on every way out. A panic of a
 // job is logged and returned as an error; a panic of the screen is logged, the
 // jobs go on and the screen is started once more, and only a second one is
-// returned. Run waits for the jobs to end.
+// returned. Run waits for the jobs to end. Signals are the caller's: it ends ctx.
 func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
 	if !term.IsTerminal(t.Out.Fd()) {
 		return ErrNoTerminal
@@ -110,7 +116,10 @@ func show(ctx context.Context, t Terminal, opt Options, note string) error {
 		input = tea.WithInputTTY() // a trace on standard input: keys come from the terminal
 	}
 	_, err := tea.NewProgram(g, tea.WithContext(ctx), input, tea.WithOutput(out), tea.WithEnvironment(t.Env),
-		tea.WithAltScreen(), tea.WithFPS(30), tea.WithReportFocus()).Run()
+		tea.WithAltScreen(), tea.WithFPS(30), tea.WithReportFocus(),
+		// Signals end ctx. Bubble Tea's own handler would hand one to a loop that
+		// ctx has ended already, and wait for ever.
+		tea.WithoutSignalHandler()).Run()
 	if g.failed != nil {
 		return g.failed
 	}

@@ -20,7 +20,7 @@ import (
 func screen(t *testing.T, s *model.State, w, h int) *console {
 	c := &console{t: t, client: testClient(), now: fixture.Now()}
 	c.client.view = &feed.View{
-		State: s, Decisions: fixture.Decisions(), Settled: fixture.Settled(), Rev: 1,
+		State: s, Decisions: fixture.DecisionsOf(s), Settled: fixture.SettledOf(fixture.DecisionsOf(s)), Rev: 1,
 		Link: feed.Link{Phase: feed.PhaseLive, LastFrame: c.now, Period: time.Second, RTT: 12 * time.Millisecond, Role: "operator"},
 	}
 	opt := testOptions(c.client, Views()...)
@@ -61,10 +61,10 @@ func dialogs() map[string]func(c *console) {
 			c.press("1", "W")
 			c.typeText("3")
 		},
-		"apply":  func(c *console) { c.press("3", "}", "j", "-", "A") },
-		"reason": func(c *console) { c.press("3", "}", "A"); c.wait(); c.press("r"); c.typeText("flatter fleet") },
-		"policy": func(c *console) { c.press("3", "o", "j") },
-		"undo":   func(c *console) { c.press("3", "G", "U") },
+		"apply":  func(c *console) { c.press("5", "}", "j", "-", "A") },
+		"reason": func(c *console) { c.press("5", "}", "A"); c.wait(); c.press("r"); c.typeText("flatter fleet") },
+		"policy": func(c *console) { c.press("5", "o", "j") },
+		"undo":   func(c *console) { c.press("5", "G", "U") },
 	}
 }
 
@@ -101,8 +101,9 @@ func TestWholeScreens(t *testing.T) {
 	for name, state := range map[string]*model.State{
 		"normal": fixture.Normal(), "hot": fixture.Hot(), "wide64": fixture.Wide(64), "wide256": fixture.Wide(256),
 		"empty": fixture.Empty(), "hostile": fixture.Hostile(), "oneold": fixture.OneOld(), "conversation": fixture.Conversation(),
+		"kv": fixture.KV(), "lockstep": fixture.Indexed(model.ModeLockstep),
 	} {
-		for n, v := range []string{"ranks", "convs", "tuning"} {
+		for n, v := range []string{"ranks", "convs", "decisions", "index", "tuning"} {
 			for _, s := range [][2]int{{40, 12}, {80, 24}, {120, 40}} {
 				t.Run(fmt.Sprintf("%s_%s_%dx%d", v, name, s[0], s[1]), func(t *testing.T) {
 					c := screen(t, state, s[0], s[1])
@@ -120,13 +121,20 @@ func TestWholeScreens(t *testing.T) {
 
 // The views in each theme, with their colours.
 func TestViewsInEachTheme(t *testing.T) {
-	staged := func(c *console) { c.press("3", "}", "j", "-") }
+	staged := func(c *console) { c.press("5", "}", "j", "-") }
 	marked := func(c *console) { c.press("2", " ", " ", "j", "j") }
 	hot := func(c *console) { c.press("1", "j", "j") }
 	for _, theme := range themes.Names() {
-		for name, then := range map[string]func(c *console){"ranks": hot, "convs": marked, "tuning": staged} {
+		for name, then := range map[string]func(c *console){
+			"ranks": hot, "convs": marked, "tuning": staged,
+			"decisions": func(c *console) { c.press("3", "j") }, "index": func(c *console) { c.press("4", "j", "e") },
+		} {
 			t.Run(theme+"_"+name, func(t *testing.T) {
-				c := screen(t, fixture.Hot(), 80, 24)
+				state := fixture.Hot()
+				if name == "decisions" || name == "index" {
+					state = fixture.KV()
+				}
+				c := screen(t, state, 80, 24)
 				c.setTheme(loadTheme(theme))
 				then(c)
 				c.refresh()

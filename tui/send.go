@@ -63,9 +63,12 @@ func (m *Model) onReply(r replyMsg) {
 		if r.clear {
 			m.staged = nil
 		}
-		m.say(view.Done, accepted(r.cmd, r.reply))
+		m.say(view.Done, m.accepted(r.cmd, r.reply))
 	default:
-		m.say(view.Failed, refused(r.cmd, r.reply.Refusal, len(m.staged) > 0))
+		m.say(view.Failed, refused(r.cmd, r.reply.Refusal, m.screen.W-4))
+		if why := r.reply.Refusal; why != nil && why.Code == model.RefusedConflict && why.Current != nil {
+			m.toast.again = &r.cmd
+		}
 	}
 	if !r.lost {
 		for _, v := range m.opt.Views {
@@ -79,13 +82,19 @@ func (m *Model) onReply(r replyMsg) {
 }
 
 // accepted is the toast of a command that was done.
-func accepted(c model.Command, r model.Reply) cell.Text {
-	what := cell.Fit(cmp.Or(r.What, string(c.Verb)), 46) // so that the rest stays on 80 columns
+func (m *Model) accepted(c model.Command, r model.Reply) cell.Text {
+	rest := cell.Say(" applied as v%s · U undo", cell.Int(r.Version))
+	what := cell.Fit(cmp.Or(r.What, string(c.Verb)), min(46, max(8, m.screen.W-4-rest.Width())))
 	if c.Verb == model.VerbSpeed {
 		if c.Speed == 0 {
 			return cell.Lit("simulation paused · p goes on")
 		}
 		return cell.Say("simulation at ×%s", speedText(c.Speed))
+	}
+	if c.Verb == model.VerbUndo && m.live.State != nil {
+		if rev, ok := toUndo(m.live.State.Revisions, c.Undo); ok {
+			return undone(m.live.State.Revisions, rev, r.Version)
+		}
 	}
 	done, gone := 0, 0
 	for _, it := range r.Items {
@@ -98,23 +107,50 @@ func accepted(c model.Command, r model.Reply) cell.Text {
 	if gone > 0 {
 		return cell.Say("%s: %s done, %s not (left marked) · v%s · U undo", cell.Foreign(string(c.Verb)), cell.Int(done), cell.Int(gone), cell.Int(r.Version))
 	}
-	return cell.Say("%s applied as v%s · U undo", what, cell.Int(r.Version))
+	return cell.Concat(what, rest)
 }
 
-// refused is the toast of a command that was not done: why, and what next.
-func refused(c model.Command, why *model.Refusal, staged bool) cell.Text {
+// refused is the toast of a command that was not done: why, and what next. room
+// is its width: what the other change was is cut before the way out is.
+func refused(c model.Command, why *model.Refusal, room int) cell.Text {
 	if why == nil {
 		return cell.Say("refused: %s, without a reason", cell.Foreign(string(c.Verb)))
 	}
-	if why.Code == model.RefusedConflict && why.Current != nil {
-		next := cell.Lit("look and try again")
-		if staged {
-			next = cell.Lit("A applies on top")
-		}
-		cur := why.Current
-		return cell.Say("refused: v%s is old, %s made v%s (%s). %s", cell.Int(c.Expect), cell.Fit(cur.Actor, 16), cell.Int(cur.Version), cell.Fit(cur.What, 24), next)
+	if why.Code != model.RefusedConflict || why.Current == nil {
+		return cell.Say("refused: %s", cell.Foreign(why.Error()))
 	}
-	return cell.Say("refused: %s", cell.Foreign(why.Error()))
+	cur := why.Current
+	head := cell.Say("refused: v%s is old, %s made v%s", cell.Int(c.Expect), cell.Fit(cur.Actor, 16), cell.Int(cur.Version))
+	next := cell.Lit(". A applies on top")
+	if left := room - head.Width() - next.Width() - 3; left >= 8 {
+		return cell.Say("%s (%s)%s", head, cell.Fit(cur.What, left), next)
+	}
+	if head.Width()+next.Width() <= room {
+		return cell.Concat(head, next)
+	}
+	tail := cell.Say(" made v%s%s", cell.Int(cur.Version), next)
+	return cell.Concat(cell.Fit(cur.Actor, max(4, room-tail.Width())), tail)
+}
+
+// toUndo is the revision that an undo of version means; 0 is the newest that
+// stands and is no undo itself, as the router takes it.
+func toUndo(revs []model.Revision, version uint64) (model.Revision, bool) {
+	for _, r := range revs {
+		if (version != 0 && r.Version == version) || (version == 0 && r.UndoneBy == 0 && r.Undoes == 0 && r.Version > 1) {
+			return r, true
+		}
+	}
+	return model.Revision{}, false
+}
+
+// undone is the toast after rev was taken back by version: a change, or an undo
+// of one, which is the redo.
+func undone(revs []model.Revision, rev model.Revision, version uint64) cell.Text {
+	what, depth := view.Origin(revs, rev)
+	if depth%2 == 0 {
+		return cell.Say("undone: %s · v%s · U redo", cell.Fit(what.What, 46), cell.Int(version))
+	}
+	return cell.Say("redone: %s · v%s · U undo", cell.Fit(what.What, 46), cell.Int(version))
 }
 
 // undo takes back the newest change; when that is an undo itself, this is the

@@ -3,6 +3,7 @@ package tui
 import (
 	"time"
 
+	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/command"
 	"adpdeck/tui/view"
@@ -13,13 +14,21 @@ type toast struct {
 	view.Toast
 	until time.Time
 	shown bool
+	// again is a command that was refused because the version had moved on, and
+	// that A offers once more.
+	again *model.Command
 }
 
-// show puts a new toast up; while an error stands only another error takes its
-// place.
+// errorHolds is how long an error stands even against the answer to a key.
+const errorHolds = time.Second
+
+// show puts a new toast up. While an error stands only another error takes its
+// place, or, after a second, a note: those answer a key that was just pressed.
 func (t *toast) show(n view.Toast, now time.Time) {
 	if t.shown && now.Before(t.until) && t.Level == view.Failed && n.Level != view.Failed {
-		return
+		if n.Level != view.Note || now.Before(t.until.Add(errorHolds-toastTime)) {
+			return
+		}
 	}
 	*t = toast{Toast: n, until: now.Add(toastTime), shown: true}
 }
@@ -61,6 +70,9 @@ func (m *Model) status(w int) string {
 		return b.Lines(1)[0]
 	}
 	left, right := m.statusRuns()
+	for len(left) > 1 && width(left) > w-1 { // a remark that is cut says nothing
+		left = left[:len(left)-1]
+	}
 	rightW := width(right)
 	if width(left)+rightW+4 > w {
 		right, rightW = nil, 0
@@ -80,14 +92,21 @@ func (m *Model) statusRuns() (left, right []cell.Run) {
 	}
 	switch m.link {
 	case command.LinkStale:
-		return []cell.Run{{Role: cell.Warn, Text: cell.Say("these figures are from %s, not live · actions are off until it returns", cell.Clock(f.State.At))}}, nil
+		from := cell.Clock(f.State.At)
+		if m.screen.W < 78 {
+			return []cell.Run{{Role: cell.Warn, Text: cell.Say("figures from %s, not live", from)}, {Role: cell.Warn, Text: cell.Lit(" · actions are off")}}, nil
+		}
+		return []cell.Run{{Role: cell.Warn, Text: cell.Say("these figures are from %s, not live · actions are off until it returns", from)}}, nil
 	case command.LinkFrozen:
 		ago := m.opt.Now().Sub(m.past.held.at)
 		live := cell.Unknown()
 		if m.live.State != nil {
 			live = cell.Ratio(float64(m.live.State.Totals.Skew))
 		}
-		return []cell.Run{{Role: cell.Plain, Text: cell.Say("%s, %s s ago · live goes on behind: skew %s", cell.Clock(f.State.At), cell.Int(int(ago/time.Second)), live)}}, nil
+		return []cell.Run{
+			{Role: cell.Plain, Text: cell.Say("%s, %s s ago", cell.Clock(f.State.At), cell.Int(int(ago/time.Second)))},
+			{Role: cell.Plain, Text: cell.Say(" · live goes on behind: skew %s", live)},
+		}, nil
 	}
 	if v := m.current(); v != nil {
 		return v.Status(f)

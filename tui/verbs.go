@@ -41,7 +41,7 @@ func verbs() []verb {
 		{"policy", "policy NAME", "stage a policy", func(*Model, int) []string {
 			return []string{string(model.PolicyDefault), string(model.PolicyKVAware), string(model.PolicyConversation)}
 		}, stageField(model.FieldPolicy)},
-		{"placement", "placement NAME", "stage the placement of new conversations", func(*Model, int) []string {
+		{"placement", "placement NAME", "stage where new ones go", func(*Model, int) []string {
 			return []string{model.PlaceRoundRobin, model.PlaceLeastQueued, model.PlaceLeastTokens}
 		}, stageField("kv_cache_routing_new_conv_placement")},
 		{"set", "set FIELD VALUE", "stage a value", func(_ *Model, n int) []string {
@@ -62,15 +62,15 @@ func verbs() []verb {
 	}
 }
 
+// fieldNames are the fields that set stages: all but a rank's weight.
 func fieldNames() []string {
-	return []string{
-		model.FieldPolicy, model.FieldRouterMode, "enable_balance", "timeout_iters", "batching_wait_iters",
-		model.FieldMinGenerationRequests, model.FieldLowOccupancyTimeoutIters,
-		"kv_cache_routing_load_balance_weight", "kv_cache_routing_match_rate_threshold",
-		"kv_cache_routing_fair_share_multiplier", "kv_cache_routing_cold_start_warmup",
-		"kv_cache_routing_account_for_in_transfer", "kv_cache_routing_max_sessions",
-		"kv_cache_routing_new_conv_placement", "enable_kv_cache_aware_routing", "kv_cache_routing_conversation_affinity",
+	var out []string
+	for _, f := range model.Fields() {
+		if !f.PerTarget {
+			out = append(out, f.Name)
+		}
 	}
+	return out
 }
 
 func (m *Model) rankNames() []string {

@@ -3,16 +3,23 @@ package tui
 import (
 	"fmt"
 
+	tea "github.com/charmbracelet/bubbletea"
+
 	"adpdeck/router/model"
+	"adpdeck/tui/cell"
 	"adpdeck/tui/convs"
+	"adpdeck/tui/decisions"
 	"adpdeck/tui/dialog"
+	"adpdeck/tui/index"
 	"adpdeck/tui/ranks"
 	"adpdeck/tui/tuning"
 	"adpdeck/tui/view"
 )
 
 // Views returns the console's views, new, in the order of their numbers.
-func Views() []view.View { return []view.View{ranks.New(), convs.New(), tuning.New()} }
+func Views() []view.View {
+	return []view.View{ranks.New(), convs.New(), decisions.New(), index.New(), tuning.New()}
+}
 
 // askFor opens the dialog that a key would open, for a command that was typed
 // with its objects.
@@ -50,4 +57,29 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: there is nothing of that name", c.Verb)
+}
+
+// askAgain opens the question for a command that met a conflict, against the
+// version that is on the screen now and with the reason that was typed.
+func (m *Model) askAgain(c model.Command) tea.Cmd {
+	m.toast.shown = false
+	if c.Verb == model.VerbUndo {
+		rev, ok := toUndo(m.frame.State.Revisions, c.Undo)
+		if !ok {
+			m.say(view.Note, cell.Lit("nothing to undo any more"))
+			return nil
+		}
+		return m.carry(view.Show{Dialog: dialog.NewUndo(&m.frame, rev).WithReason(c.Reason)})
+	}
+	in, err := m.askFor(c)
+	if err != nil {
+		m.say(view.Failed, cell.Foreign(err.Error()))
+		return nil
+	}
+	if s, ok := in.(view.Show); ok {
+		if box, ok := s.Dialog.(*dialog.Box); ok {
+			box.WithReason(c.Reason)
+		}
+	}
+	return m.carry(in)
 }

@@ -3,9 +3,12 @@ package tui
 import (
 	"testing"
 
+	"adpdeck/router/model"
 	"adpdeck/tui/command"
 	"adpdeck/tui/convs"
+	"adpdeck/tui/decisions"
 	"adpdeck/tui/fixture"
+	"adpdeck/tui/index"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/ranks"
 	"adpdeck/tui/tuning"
@@ -39,6 +42,51 @@ func BenchmarkRanks64(b *testing.B) {
 
 func BenchmarkTuning(b *testing.B) {
 	benchDraw(b, tuning.New(), fixture.Frame(fixture.Wide(64), 200, 60), true)
+}
+
+// Four thousand decisions are kept, and 412 a second come in at four frames.
+func BenchmarkDecisions(b *testing.B) {
+	for name, fresh := range map[string]bool{"fresh": true, "cursor": false} {
+		b.Run(name, func(b *testing.B) {
+			f := fixture.Frame(fixture.KV(), 200, 60)
+			some := f.Decisions
+			all := make([]*model.Decision, 0, 200_000)
+			for i := range cap(all) {
+				d := *some[i%len(some)]
+				d.ID = uint64(i + 1)
+				all = append(all, &d)
+			}
+			f.Decisions = all[:4096]
+			v := decisions.New()
+			v.Draw(f, 200, 56)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if fresh {
+					at := 100 * (i % 1900)
+					f.Decisions = all[at : at+4096]
+					f.Rev++
+				} else if i%2 == 0 {
+					v.Do(f, command.Down)
+				} else {
+					v.Do(f, command.Up)
+				}
+				v.Draw(f, 200, 56)
+				v.Status(f)
+			}
+		})
+	}
+}
+
+func BenchmarkIndex64(b *testing.B) {
+	s := fixture.KV()
+	for i := len(s.Index); i < 64; i++ {
+		x := s.Index[i%16]
+		x.Target = fixture.T("w9", i)
+		s.Index = append(s.Index, x)
+	}
+	for name, fresh := range map[string]bool{"fresh": true, "cursor": false} {
+		b.Run(name, func(b *testing.B) { benchDraw(b, index.New(), fixture.Frame(s, 200, 60), fresh) })
+	}
 }
 
 func BenchmarkConvs10000(b *testing.B) {

@@ -79,7 +79,7 @@ func (s *story) conv(id string) *model.Conv {
 
 func TestChangingBetaAndTakingItBack(t *testing.T) {
 	s := begin(t)
-	s.sees("16 ranks").keys("3").sees("load balance β")
+	s.sees("16 ranks").keys("5").sees("load balance β")
 	s.keys("e").typed("4").sees("→ 4").keys("enter").sees("1 staged")
 	s.keys("A").sees("Apply 1 change").keys("y").sees("v1413")
 	if c := s.last(); c.Verb != model.VerbSet || c.Expect != 1412 || c.Actor != "bob" || len(c.Set) != 1 || c.Set[0].Value != "4" {

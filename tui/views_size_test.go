@@ -16,6 +16,7 @@ func TestEveryViewIsExactAtEverySize(t *testing.T) {
 	for name, f := range map[string]*view.Frame{
 		"hostile": fixture.Frame(fixture.Hostile(), 80, 24),
 		"empty":   fixture.Frame(fixture.Empty(), 80, 24),
+		"kv":      fixture.Frame(hostileIndex(), 80, 24),
 		"stale":   fixture.Lose(fixture.Frame(fixture.Wide(64), 80, 24)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -31,6 +32,17 @@ func TestEveryViewIsExactAtEverySize(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hostileIndex is a state with an index whose names try to break the screen.
+func hostileIndex() *model.State {
+	s := fixture.KV()
+	for i := range s.Index {
+		s.Index[i].Target.Worker = "w\x1b[31m\n会話" + s.Index[i].Target.Worker
+		s.Index[i].LastError = "\u202e\x9b31m"
+	}
+	s.Findings[0].Message, s.Findings[0].Target = "bad\x1b[2J \u2066 thing", s.Index[2].Target
+	return s
 }
 
 func sizeViews(t *testing.T, f *view.Frame, views []view.View, w, h int) {

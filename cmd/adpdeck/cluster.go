@@ -102,6 +102,9 @@ func (c *clusterFlags) buildWith(set model.Settings, t sim.Traffic, cfg sim.Conf
 		s.Use(sim.NewRotate(cfg.Specs()))
 		return &cluster{sim: s}, nil
 	}
+	if m := set.AttentionDpConfig.KVCacheRoutingFairShareMultiplier; !record && m <= 0 && set.AttentionDpConfig.Policy() == model.PolicyKVAware {
+		return nil, fmt.Errorf("kv_cache_routing_fair_share_multiplier %v: kv_aware would never place a request, where TensorRT-LLM drops them all; want more than 0", m)
+	}
 	rc := router.Config{Clock: s, Workers: cfg.Specs(), Settings: set, Record: record}
 	if record {
 		rc.Wall = time.Now

@@ -70,3 +70,12 @@ func TestBadInputIsNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestAStyleGoesOnInTheNextLine(t *testing.T) {
+	got := render(t, "\x1b[38;2;255;0;0mab\ncd\n\x1b[mef\n")
+	for _, want := range []string{`fill="#ff0000"><tspan x="0 8">cd`, `fill="#cdd6e4"><tspan x="0 8">ef`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+}

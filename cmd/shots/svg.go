@@ -48,7 +48,8 @@ func (p *picture) draw(frame string) ([]byte, error) {
 	term := vt.NewEmulator(w, len(lines))
 	defer term.Close()
 	for y, l := range lines {
-		if _, err := fmt.Fprintf(term, "\x1b[%d;1H\x1b[m%s", y+1, l); err != nil {
+		// A style goes on into the next line, as tmux prints its captures.
+		if _, err := fmt.Fprintf(term, "\x1b[%d;1H%s", y+1, l); err != nil {
 			return nil, fmt.Errorf("draw line %d: %w", y+1, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // clusterField is one row of the table: the field, and where its value lives.
@@ -14,10 +15,14 @@ type clusterField struct {
 	at func(*ClusterConfig) any // *bool, *int, *float64, *string, **int or **float64
 }
 
+// clusterTable is the table, built once: a screen looks fields up by the hundred.
+// Nobody writes to it.
+var clusterTable = sync.OnceValue(clusterRows)
+
 // ClusterFields returns every field of ClusterConfig in the order in which a
 // screen lists them: what steers a choice first. The slice is new at each call.
 func ClusterFields() []Field {
-	rows := clusterRows()
+	rows := clusterTable()
 	out := make([]Field, len(rows))
 	for i := range rows {
 		out[i] = rows[i].Field
@@ -37,7 +42,7 @@ func ClusterFieldText(c *ClusterConfig, name string) string {
 
 // clusterRow is the row called name.
 func clusterRow(name string) (row clusterField, ok bool) {
-	for _, r := range clusterRows() {
+	for _, r := range clusterTable() {
 		if r.Name == name {
 			return r, true
 		}
@@ -113,7 +118,7 @@ func PutClusterField(c *ClusterConfig, name, text string) bool {
 // The error is a *Refusal that names what is allowed. Pointers in c are
 // replaced, never written through, so that a published copy stays as it was.
 func SetClusterFields(c *ClusterConfig, vs []FieldValue) (befores []string, err error) {
-	next, rows := *c, clusterRows()
+	next, rows := *c, clusterTable()
 	befores = make([]string, len(vs))
 	for i, v := range vs {
 		at := slices.IndexFunc(rows, func(r clusterField) bool { return r.Name == v.Field })
@@ -205,7 +210,7 @@ func (f *Field) inBounds(v float64) bool {
 // Check reports the first value of c that is outside its bounds, or the first
 // rule across fields that is broken; nil when all is well.
 func (c *ClusterConfig) Check() *Refusal {
-	for _, r := range clusterRows() {
+	for _, r := range clusterTable() {
 		if !r.holds(c) {
 			return &Refusal{
 				Code:    RefusedBounds,

@@ -70,6 +70,7 @@ func trackRows() []clusterField {
 
 func limitRows() []clusterField {
 	scored := scoredModes()
+	filtered := append(scoredModes(), ModeRandom, ModePowerOfTwo)
 	return []clusterField{
 		optional(num("router_queue_threshold", "queue threshold", unsetText, 0, 1024, scored, "a rank is busy above this multiple of max_num_batched_tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThreshold })),
 		optional(whole("router_queue_threshold_tokens", "queue tokens", unsetText, 0, 1<<40, scored, "a rank is busy above this many booked prefill tokens; all busy: queue", func(c *ClusterConfig) any { return &c.QueueThresholdTokens })),
@@ -78,9 +79,9 @@ func limitRows() []clusterField {
 		whole("router_queue_max_requests", "queue length", "1024", 1, 1<<20, scored, "requests that may wait for each worker before one more is refused", func(c *ClusterConfig) any { return &c.QueueMaxRequests }),
 		whole("router_queue_max_tokens", "queue max tokens", "67108864", 1, 1<<40, scored, "prompt tokens that may wait for each worker before one more request is refused", func(c *ClusterConfig) any { return &c.QueueMaxTokens }),
 		num("router_overlap_refresh_after_secs", "overlap refresh", "10", 0, 3600, scored, "seconds in the queue after which the match is looked up again; 0 never", func(c *ClusterConfig) any { return &c.OverlapRefreshAfterSecs }),
-		optional(num("active_decode_blocks_threshold", "overload blocks", unsetText, 0, 1, scored, "a rank is overloaded above this share of its KV blocks", func(c *ClusterConfig) any { return &c.ActiveDecodeBlocksThreshold })),
-		optional(whole("active_prefill_tokens_threshold", "overload tokens", unsetText, 0, 1<<40, scored, "a rank is overloaded above this many booked prefill tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThreshold })),
-		optional(num("active_prefill_tokens_threshold_frac", "overload share", unsetText, 0, 1024, scored, "a rank is overloaded above this multiple of max_num_batched_tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThresholdFrac })),
+		optional(num("active_decode_blocks_threshold", "overload blocks", unsetText, 0, 1, filtered, "a rank is overloaded above this share of its KV blocks", func(c *ClusterConfig) any { return &c.ActiveDecodeBlocksThreshold })),
+		optional(whole("active_prefill_tokens_threshold", "overload tokens", unsetText, 0, 1<<40, filtered, "a rank is overloaded above this many booked prefill tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThreshold })),
+		optional(num("active_prefill_tokens_threshold_frac", "overload share", unsetText, 0, 1024, filtered, "a rank is overloaded above this multiple of max_num_batched_tokens", func(c *ClusterConfig) any { return &c.ActivePrefillTokensThresholdFrac })),
 		optional(num("router_session_affinity_ttl_secs", "affinity ttl", "1800", 1, 31536000, scored, "seconds that an idle conversation stays bound; none turns affinity off", func(c *ClusterConfig) any { return &c.SessionAffinityTTLSecs })),
 		choice("router_session_affinity_mode", "affinity mode", []string{AffinityHard, AffinitySoft}, scored, "hard keeps the binding under load, soft lets load override it", func(c *ClusterConfig) any { return &c.SessionAffinityMode }),
 		num("phantom_after_secs", "phantom after", "300", 1, 86400, scored, "seconds without a sign of life after which booked load is shown as phantom", func(c *ClusterConfig) any { return &c.PhantomAfterSecs }),

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // FieldKind is the type of a settings field.
@@ -132,8 +133,14 @@ const (
 
 // Fields returns every field of Settings in the order in which a screen lists
 // them: what steers placement first, then the balance gate, then the cluster
-// tier's own (ClusterFields). The slice is new at each call.
-func Fields() []Field {
+// tier's own (ClusterFields). The slice is new at each call; what its elements
+// list is shared and not to be written.
+func Fields() []Field { return slices.Clone(fieldTable()) }
+
+// fieldTable is what Fields copies, built once.
+var fieldTable = sync.OnceValue(allFields)
+
+func allFields() []Field {
 	kv := []Policy{PolicyKVAware}
 	conv := []Policy{PolicyConversation}
 	both := []Policy{PolicyKVAware, PolicyConversation}
@@ -223,9 +230,10 @@ func modeNames() []string {
 
 // FieldByName returns the field called name.
 func FieldByName(name string) (Field, bool) {
-	for _, f := range Fields() {
-		if f.Name == name {
-			return f, true
+	all := fieldTable()
+	for i := range all {
+		if all[i].Name == name {
+			return all[i], true
 		}
 	}
 	return Field{}, false

@@ -216,7 +216,7 @@ func parseBool(s string) (v, ok bool) {
 
 func fieldNames() string {
 	var names []string
-	for _, f := range Fields() {
+	for _, f := range fieldTable() {
 		names = append(names, f.Name)
 	}
 	return strings.Join(names, ", ")

@@ -88,7 +88,7 @@ type Conv struct {
 	// IdleSince is when the last open turn ended: a binding that a turn made runs
 	// out router_session_affinity_ttl_secs later, in the modes that choose a rank.
 	// Meaningful while Open is 0; zero before the first end.
-	IdleSince time.Time `json:"idle_since"`
+	IdleSince time.Time `json:"idle_since,omitzero"`
 	// PromptTokens and CachedTokens are of the last turn whose first token came.
 	PromptTokens int `json:"prompt_tokens"`
 	CachedTokens int `json:"cached_tokens"`

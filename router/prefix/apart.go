@@ -75,13 +75,8 @@ func (m *Matcher) bisect(id ID, tier Tier, lo, hi int) int {
 // and a record of it.
 func (m *Matcher) has(id ID, tier Tier, pos int) (ref, bool) {
 	ix, seq := m.ix, m.chain[pos]
-	r := atomic.LoadUint32(&m.tbl.heads[ix.bucket(m.tbl, seq)])
-	for ; r != 0; r = m.tbl.after(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
-		w := atomic.LoadUint64(&rec.hold)
+	for r := ix.first(m.tbl, seq); r != 0; r = ix.further(m.tbl, r, seq) {
+		w := atomic.LoadUint64(&ix.at(r).hold)
 		if ix.readsHold(w, id, tier) {
 			return r, true
 		}

@@ -88,8 +88,7 @@ type scratch struct {
 	seqs  []Chain
 	heads []ref
 	seen  []uint64 // bitmap of names in one event
-	woken []woken
-	touch uint64 // keeps early loads alive
+	touch uint64   // keeps early loads alive
 }
 
 func (s *scratch) size(n int) {

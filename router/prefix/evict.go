@@ -1,6 +1,10 @@
 package prefix
 
-import "sync/atomic"
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+)
 
 // leaf is a block that may be the last one that its target holds of a chain,
 // with the stamp it had when it was noted. A look-up that matches the block
@@ -69,9 +73,12 @@ func (ix *Index) keepBounds(id ID, t *target) {
 		ix.evictAny(evictStep)
 		ix.advance()
 	}
-	if len(t.leaves) > 1024+2*t.total() {
-		ix.noteLeaves(func(o ID) bool { return o == id })
+	if len(t.leaves) > 1024+t.mostLeaves {
+		ix.pruneLeaves(id, t)
+		t.mostLeaves = 2 * len(t.leaves)
 	}
+	ix.bytes += int64(8 * (cap(t.leaves) - t.leafRoom))
+	t.leafRoom = cap(t.leaves)
 	if ix.tick.Load() > 1<<31 {
 		ix.rebase()
 	}
@@ -173,9 +180,23 @@ func (ix *Index) letGo(id ID, t *target, r ref) {
 	}
 }
 
+// pruneLeaves drops the notes that are no leaves any more or stand twice.
+func (ix *Index) pruneLeaves(id ID, t *target) {
+	kept := t.leaves[:0]
+	for _, l := range t.leaves {
+		if rec := ix.at(l.r); ix.holds(rec.hold, id, Disk) && !ix.holdsOwnChild(id, rec, Disk, scanLimit) {
+			kept = append(kept, leaf{atomic.LoadUint32(&rec.stamp), l.r})
+		}
+	}
+	// Sorted by stamp, which a heap may be; notes of one block stand together.
+	slices.SortFunc(kept, func(a, b leaf) int {
+		return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.r, b.r))
+	})
+	t.leaves = slices.Compact(kept)
+}
+
 // noteLeaves notes afresh the last blocks of the chains of the targets asked
-// for. It reads every record, so it is used only when notes ran out or piled
-// up.
+// for. It reads every record, so it is used only when notes ran out.
 func (ix *Index) noteLeaves(wanted func(ID) bool) {
 	for i := range ix.targets[:ix.top.Load()] {
 		t := &ix.targets[i]

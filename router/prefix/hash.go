@@ -3,6 +3,7 @@ package prefix
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"github.com/zeebo/xxh3"
@@ -120,7 +121,12 @@ func (h Hasher) Locals(dst []Local, tokens []uint32) []Local {
 	raw := tokenBytes(tokens)
 	step, size := 4*h.tokens, 4*h.window
 	for i, n := 0, h.Blocks(len(tokens)); i < n; i++ {
-		dst = append(dst, Local(xxh3.HashSeed(raw[i*step:i*step+size], h.seed)))
+		block := raw[i*step : i*step+size]
+		if size == 64 && littleEndian() {
+			dst = append(dst, Local(block64(unsafe.Pointer(&block[0]), h.seed)))
+		} else {
+			dst = append(dst, Local(xxh3.HashSeed(block, h.seed)))
+		}
 	}
 	return dst
 }
@@ -158,25 +164,44 @@ func ChainLocals(dst []Chain, locals []Local) []Chain {
 }
 
 func (h Hasher) extend(dst []Chain, prev Chain, follows bool, tokens []uint32) []Chain {
+	n := h.Blocks(len(tokens))
+	if n == 0 {
+		return dst
+	}
+	at := len(dst)
+	dst = slices.Grow(dst, n)[:at+n]
+	if h.tokens == 16 && h.window == 16 && littleEndian() {
+		extend16(dst[at:], prev, follows, tokens, h.seed)
+		return dst
+	}
 	raw := tokenBytes(tokens)
 	step, size := 4*h.tokens, 4*h.window
-	for i, n := 0, h.Blocks(len(tokens)); i < n; i++ {
+	for i := range n {
 		l := Local(xxh3.HashSeed(raw[i*step:i*step+size], h.seed))
 		if follows {
 			prev = next(prev, l)
 		} else {
 			prev, follows = First(l), true
 		}
-		dst = append(dst, prev)
+		dst[at+i] = prev
 	}
 	return dst
 }
 
-func next(prev Chain, local Local) Chain {
-	var b [16]byte
-	binary.LittleEndian.PutUint64(b[:8], uint64(prev))
-	binary.LittleEndian.PutUint64(b[8:], uint64(local))
-	return Chain(xxh3.HashSeed(b[:], baseSeed))
+// extend16 is extend for blocks of 16 tokens. The local hashes do not depend
+// on each other, so they run beside the chain, which does.
+func extend16(dst []Chain, prev Chain, follows bool, tokens []uint32, seed uint64) {
+	for i := range dst {
+		block := tokens[:16:16]
+		tokens = tokens[16:]
+		l := Local(block64(unsafe.Pointer(&block[0]), seed))
+		if follows {
+			prev = next(prev, l)
+		} else {
+			prev, follows = First(l), true
+		}
+		dst[i] = prev
+	}
 }
 
 // Tokens views signed token ids as the unsigned ones that are hashed, without
@@ -188,14 +213,19 @@ func Tokens(ids []int32) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(&ids[0])), len(ids))
 }
 
-// tokenBytes is the little-endian form of the tokens: their own memory on
-// little-endian machines, a copy elsewhere.
-func tokenBytes(tokens []uint32) []byte {
+// rawTokens is the tokens' own memory.
+func rawTokens(tokens []uint32) []byte {
 	if len(tokens) == 0 {
 		return nil
 	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+}
+
+// tokenBytes is the little-endian form of the tokens: their own memory on
+// little-endian machines, a copy elsewhere.
+func tokenBytes(tokens []uint32) []byte {
 	if littleEndian() {
-		return unsafe.Slice((*byte)(unsafe.Pointer(&tokens[0])), 4*len(tokens))
+		return rawTokens(tokens)
 	}
 	out := make([]byte, 0, 4*len(tokens))
 	for _, t := range tokens {

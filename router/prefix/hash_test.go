@@ -1,8 +1,14 @@
 package prefix
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/zeebo/xxh3"
 )
 
 func seqTokens(from, to uint32) []uint32 {
@@ -54,5 +60,71 @@ func TestGoldenHashes(t *testing.T) {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
+	}
+}
+
+// The written-out lengths, and every block size, equal the xxh3 package.
+func TestHashesEqualXXH3(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	tokens := make([]uint32, 5000)
+	for i := range tokens {
+		tokens[i] = rng.Uint32()
+	}
+	for range 300 {
+		size, seed := 1+rng.IntN(64), rng.Uint64()
+		if rng.IntN(2) == 0 {
+			size = 16
+		}
+		n := rng.IntN(len(tokens))
+		h, _ := NewHasher(size, seed)
+		window := size
+		if rng.IntN(3) == 0 {
+			h, window = h.Bigram(), size+1
+		}
+		var want []Chain
+		for at := 0; at+window <= n; at += size {
+			var raw []byte
+			for _, v := range tokens[at : at+window] {
+				raw = binary.LittleEndian.AppendUint32(raw, v)
+			}
+			l := xxh3.HashSeed(raw, seed)
+			if len(want) > 0 {
+				raw = binary.LittleEndian.AppendUint64(nil, uint64(want[len(want)-1]))
+				raw = binary.LittleEndian.AppendUint64(raw, l)
+				l = xxh3.HashSeed(raw, 1337)
+			}
+			want = append(want, Chain(l))
+		}
+		got := h.Chains(nil, tokens[:n])
+		if !slices.Equal(got, want) || h.Blocks(n) != len(want) {
+			t.Fatalf("blocks of %d, %d tokens: %d hashes, want %d, or others", size, n, len(got), len(want))
+		}
+		if cut := rng.IntN(len(want) + 1); cut > 0 && !slices.Equal(h.Extend(got[:cut:cut], got[cut-1], tokens[cut*size:n]), want) {
+			t.Fatalf("extended at block %d the hashes are others", cut)
+		}
+		if !slices.Equal(ChainLocals(nil, h.Locals(nil, tokens[:n])), want) {
+			t.Fatal("chained local hashes are others")
+		}
+	}
+}
+
+func TestMedia(t *testing.T) {
+	hex := "00000000000000ff" + strings.Repeat("a", 48)
+	for id, want := range map[string]uint64{
+		hex:                           255,
+		strings.ToUpper(hex):          255,
+		"z" + hex[1:]:                 xxh3.HashString("z" + hex[1:]),
+		"image-7":                     xxh3.HashString("image-7"),
+		strings.Repeat("f", 63) + "!": xxh3.HashString(strings.Repeat("f", 63) + "!"),
+	} {
+		if got := MediaHash(id); got != want {
+			t.Errorf("%s: %d, want %d", id, got, want)
+		}
+	}
+	if got := MediaPad(1<<30 + 5); got != 1_000_005 {
+		t.Errorf("pad %d", got)
+	}
+	if got := Tokens([]int32{-1, 2}); !slices.Equal(got, []uint32{1<<32 - 1, 2}) || Tokens(nil) != nil {
+		t.Errorf("tokens %d", got)
 	}
 }

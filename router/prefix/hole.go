@@ -21,13 +21,14 @@ type hole struct {
 }
 
 // holeList is a target's holes on one level, as readers see them. Beyond
-// maxHoles it only says that there are many, and look-ups walk block by block.
+// Index.maxHoles it only says that there are many, and look-ups walk block by block.
 type holeList struct {
 	many bool
 	at   []hole
 }
 
-const maxHoles = 64
+// listedHoles is how many holes of a target are listed.
+const listedHoles = 64
 
 // noHoles reports that the target has no hole on any level, so that a store
 // behind a held block need not look for one to fill.
@@ -98,7 +99,7 @@ func (ix *Index) publish(id ID, t *target, l Tier) {
 	case n == 0:
 		clearBit(ix.holed[l], id)
 		p.Store(nil)
-	case n > maxHoles:
+	case n > ix.maxHoles:
 		if old := p.Load(); old == nil || !old.many {
 			p.Store(&holeList{many: true})
 		}

@@ -15,6 +15,8 @@ type Index struct {
 	opt   Options
 	words int    // of a bitset over all IDs
 	mix   uint64 // odd, drawn for this index
+	// maxHoles is listedHoles, less in tests.
+	maxHoles int
 
 	// What look-ups read.
 	dir          []*chunk // fixed length; a chunk stays once it is there
@@ -30,34 +32,44 @@ type Index struct {
 	holes        [Tiers][]atomic.Pointer[holeList]
 	gen          atomic.Uint64   // a hole appeared or a target was wiped
 	gens         []atomic.Uint32 // the same by target
-	names        atomic.Pointer[[]model.Target]
+	names        atomic.Pointer[register]
 
 	mu       sync.Mutex // guards all that follows, and writing what is above
 	recs     limbo
 	exts     []ref
 	extShift uint
 	records  int
+	growAt   int // records at which the tables grow
 	bytes    int64
 	pressed  bool              // MaxBytes forbade to grow
 	extra    map[uint64]uint32 // owners beyond the first, by record, ID and tier
 	targets  []target
-	byName   map[model.Target]ID
 	wait     waiting
 	evicted  uint64
 	dropped  uint64
 	scratch  scratch
 }
 
+// register is the targets by ID and the other way round, never written again
+// once it is published.
+type register struct {
+	byID   []model.Target
+	byName map[model.Target]ID
+}
+
 // target is what the writer knows of a target.
 type target struct {
-	used    bool
-	holes   [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
-	leaves  leafHeap
-	waits   waits
-	approx  *leases
-	seq     uint64
-	inOrder bool // a numbered batch was applied
-	stats   TargetStats
+	used   bool
+	holes  [Tiers]map[Chain]uint32 // missing blocks under held ones, with depth
+	leaves leafHeap
+	// mostLeaves is how many notes are kept before stale ones are dropped,
+	// leafRoom how many are booked as memory.
+	mostLeaves, leafRoom int
+	waits                waits
+	approx               *leases
+	seq                  uint64
+	inOrder              bool // a numbered batch was applied
+	stats                TargetStats
 }
 
 // total is the target's blocks over all tiers.
@@ -70,13 +82,12 @@ func New(opt Options) (*Index, error) {
 		return nil, err
 	}
 	// Slots that wait for look-ups to pass stand beside the blocks in use.
-	slots := opt.MaxBlocks + opt.MaxBlocks/16 + 2*chunkSize
+	slots := opt.MaxBlocks + opt.MaxBlocks/8 + 2*chunkSize
 	ix := &Index{
-		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1,
+		opt: opt, words: (opt.Targets + 63) / 64, mix: rand.Uint64() | 1, maxHoles: listedHoles,
 		dir:     make([]*chunk, slots>>chunkBits+1),
 		gens:    make([]atomic.Uint32, opt.Targets),
 		targets: make([]target, opt.Targets),
-		byName:  make(map[model.Target]ID),
 		extra:   make(map[uint64]uint32),
 	}
 	ix.flat, ix.tiered = newRows(ix.words, slots), newRows(3*ix.words, slots)
@@ -89,10 +100,11 @@ func New(opt Options) (*Index, error) {
 	ix.exts, ix.extShift = make([]ref, 1<<minTableBits), 64-minTableBits
 	ix.dir[0], ix.seqs.Load().next[0] = new(chunk), new(links)
 	ix.recs.used = 1 // 0 is no record
+	ix.growAt = 3 << minTableBits / 2
 	ix.bytes = 8<<minTableBits + chunkBytes
 	ix.epochs.now.Store(1)
 	ix.tick.Store(1)
-	ix.names.Store(&[]model.Target{})
+	ix.names.Store(&register{})
 	ix.wait.init(opt)
 	return ix, nil
 }
@@ -108,7 +120,7 @@ func (ix *Index) Add(t model.Target) (ID, error) {
 }
 
 func (ix *Index) add(name model.Target, a *leases) (ID, error) {
-	if id, ok := ix.byName[name]; ok {
+	if id, ok := ix.Lookup(name); ok {
 		if (ix.targets[id].approx != nil) != (a != nil) {
 			return 0, fmt.Errorf("add %v: %w", name, ErrApproximate)
 		}
@@ -120,9 +132,8 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 			continue
 		}
 		id := ID(i)
-		*t = target{used: true, approx: a, leaves: t.leaves[:0]}
+		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
 		t.stats.Target, t.stats.Approximate = name, a != nil
-		ix.byName[name] = id
 		if a != nil {
 			setBit(ix.guessed, id)
 		}
@@ -133,48 +144,45 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 	return 0, fmt.Errorf("add %v: %w", name, ErrTargets)
 }
 
-// rename publishes the names by ID.
+// rename publishes the targets in use.
 func (ix *Index) rename() {
-	top := 0
-	for _, id := range ix.byName {
-		top = max(top, int(id)+1)
+	reg := &register{byName: make(map[model.Target]ID)}
+	for i := range ix.targets {
+		if t := &ix.targets[i]; t.used {
+			reg.byID = append(reg.byID, make([]model.Target, i+1-len(reg.byID))...)
+			reg.byID[i] = t.stats.Target
+			reg.byName[t.stats.Target] = ID(i)
+		}
 	}
-	names := make([]model.Target, top)
-	for n, id := range ix.byName {
-		names[id] = n
-	}
-	ix.names.Store(&names)
-	ix.top.Store(uint32(top))
+	ix.names.Store(reg)
+	ix.top.Store(uint32(len(reg.byID)))
 }
 
 // Drop forgets a target and all its blocks; its ID becomes free.
 func (ix *Index) Drop(t model.Target) error {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	id, ok := ix.byName[t]
+	id, ok := ix.Lookup(t)
 	if !ok {
 		return fmt.Errorf("drop %v: %w", t, ErrNoTarget)
 	}
 	clearBit(ix.live, id)
 	ix.wipe(id)
 	clearBit(ix.guessed, id)
-	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0]}
-	delete(ix.byName, t)
+	ix.targets[id] = target{leaves: ix.targets[id].leaves[:0], leafRoom: ix.targets[id].leafRoom}
 	ix.rename()
 	return nil
 }
 
-// Lookup returns the ID of a target.
+// Lookup returns the ID of a target. It takes no lock.
 func (ix *Index) Lookup(t model.Target) (ID, bool) {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	id, ok := ix.byName[t]
+	id, ok := ix.names.Load().byName[t]
 	return id, ok
 }
 
-// Targets returns the targets by ID; an unused ID holds the zero Target. The
-// slice is shared and must not be written.
-func (ix *Index) Targets() []model.Target { return *ix.names.Load() }
+// Targets returns the targets by ID; an unused ID holds the zero Target. It
+// takes no lock; the slice is shared and must not be written.
+func (ix *Index) Targets() []model.Target { return ix.names.Load().byID }
 
 // target returns the target of an ID in use.
 func (ix *Index) target(id ID) (*target, error) {

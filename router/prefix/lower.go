@@ -136,14 +136,9 @@ func (m *Matcher) fetchTier(pos int, tier Tier, set []uint64) {
 	clear(set)
 	ix, seq := m.ix, m.chain[pos]
 	m.probe = probe{pos: pos}
-	r := atomic.LoadUint32(&m.tbl.heads[ix.bucket(m.tbl, seq)])
-	for ; r != 0; r = m.tbl.after(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
+	for r := ix.first(m.tbl, seq); r != 0; r = ix.further(m.tbl, r, seq) {
 		m.probe.r = r
-		w := atomic.LoadUint64(&rec.hold)
+		w := atomic.LoadUint64(&ix.at(r).hold)
 		if w&formMask == formRow && w&tieredBit != 0 {
 			row := ix.rowOf(w)
 			for k := range set {

@@ -124,7 +124,11 @@ func (m *Matcher) touch() {
 	}
 	now := m.ix.tick.Add(1)
 	for _, r := range m.ends {
-		atomic.StoreUint32(&m.ix.at(r).stamp, now)
+		// Never back: another look-up may have passed this one meanwhile.
+		at := &m.ix.at(r).stamp
+		for was := atomic.LoadUint32(at); was < now && !atomic.CompareAndSwapUint32(at, was, now); {
+			was = atomic.LoadUint32(at)
+		}
 	}
 }
 
@@ -222,13 +226,8 @@ func (m *Matcher) fetch(pos int, set []uint64) {
 	clear(set)
 	ix, seq := m.ix, m.chain[pos]
 	m.probe = probe{pos: pos}
-	r := atomic.LoadUint32(&m.tbl.heads[ix.bucket(m.tbl, seq)])
-	for ; r != 0; r = m.tbl.after(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
-		}
-		w := atomic.LoadUint64(&rec.hold)
+	for r := ix.first(m.tbl, seq); r != 0; r = ix.further(m.tbl, r, seq) {
+		w := atomic.LoadUint64(&ix.at(r).hold)
 		m.join(w, set)
 		m.probe.r = r
 		if w&twinBit == 0 {

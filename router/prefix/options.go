@@ -17,7 +17,8 @@ const MaxTargets = 4096
 type Options struct {
 	// Targets is the most targets at a time (default 512, at most MaxTargets).
 	Targets int
-	// MaxBlocks is the most distinct blocks in all (default 8,388,608).
+	// MaxBlocks is the most distinct blocks in all (default 8,388,608,
+	// at most 59,000,000).
 	MaxBlocks int
 	// MaxTargetBlocks is the most blocks one target is credited with, over all
 	// tiers (default MaxBlocks).
@@ -50,6 +51,9 @@ var (
 	ErrApproximate = errors.New("a target is fed either by events or by what was routed: drop it and add it the other way")
 )
 
+// maxBlocks leaves room for slots that wait beside the blocks in use.
+const maxBlocks = 59_000_000
+
 func (o Options) withDefaults() (Options, error) {
 	def := func(v *int, d int) {
 		if *v == 0 {
@@ -64,8 +68,8 @@ func (o Options) withDefaults() (Options, error) {
 	switch {
 	case o.Targets < 1 || o.Targets > MaxTargets:
 		return o, fmt.Errorf("prefix index: %d targets: want 1 to %d", o.Targets, MaxTargets)
-	case o.MaxBlocks < 1 || o.MaxBlocks > 1<<30:
-		return o, fmt.Errorf("prefix index: at most %d blocks: want 1 to %d", o.MaxBlocks, 1<<30)
+	case o.MaxBlocks < 1 || o.MaxBlocks > maxBlocks:
+		return o, fmt.Errorf("prefix index: at most %d blocks: want 1 to %d", o.MaxBlocks, maxBlocks)
 	case o.MaxTargetBlocks < 1, o.MaxWaiting < 0, o.MaxWaitingAll < 0, o.MaxBytes < 0, o.MaxTargetBytes < 0:
 		return o, errors.New("prefix index: a bound is negative: leave it 0 for the default")
 	}

@@ -11,7 +11,7 @@ func (ix *Index) removed(id ID, t *target, e *Event, a *Applied) {
 		names[i] = e.name(x)
 		heads[i] = ix.exts[ix.extBucket(names[i])]
 	}
-	ix.preloadNamed(heads)
+	ix.preloadNamed(heads, names)
 	above := ref(0) // a block that may have become the last of its chain
 	for _, name := range names {
 		found := false
@@ -43,17 +43,24 @@ func (ix *Index) removed(id ID, t *target, e *Event, a *Applied) {
 	}
 }
 
-// preloadNamed touches what removing will read, so that the loads overlap.
-func (ix *Index) preloadNamed(heads []ref) {
+// preloadNamed touches what removing will read, so that the loads overlap:
+// two steps into each bucket of names, then the bucket of the chain hash.
+func (ix *Index) preloadNamed(heads []ref, names []uint64) {
 	tbl := ix.seqs.Load()
-	var sum uint64
-	for i, r := range heads {
-		rec := ix.at(r)
-		sum += rec.ext
-		heads[i] = ref(ix.bucket(tbl, rec.seq))
+	for range 2 {
+		for i, r := range heads {
+			if rec := ix.at(r); rec.ext != names[i] && rec.extNext != 0 {
+				heads[i] = rec.extNext
+			}
+		}
 	}
-	for _, b := range heads {
-		sum += uint64(tbl.heads[b])
+	for i, r := range heads {
+		b, _ := ix.spot(tbl, ix.at(r).seq)
+		heads[i] = tbl.heads[b] & refMask
+	}
+	var sum uint64
+	for _, r := range heads {
+		sum += uint64(*tbl.link(r))
 	}
 	ix.scratch.touch = sum
 }
@@ -98,7 +105,8 @@ func (ix *Index) freeIfIdle(r ref) {
 		if held(rec.hold) || rec.child != 0 || rec.hold&linkedBit == 0 {
 			return
 		}
-		tbl.remove(ix.bucket(tbl, rec.seq), r)
+		b, _ := ix.spot(tbl, rec.seq)
+		tbl.remove(b, r)
 		ix.extRemove(r)
 		p := rec.parent
 		if rec.sibNext != 0 {

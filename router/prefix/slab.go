@@ -1,6 +1,9 @@
 package prefix
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // ref names a record; 0 is none.
 type ref = uint32
@@ -133,6 +136,21 @@ func (ix *Index) advance() bool {
 // reclaimAt is how many freed slots gather before the epoch is advanced.
 const reclaimAt = 256
 
+// patience is how often the writer lets others run while it waits for look-ups
+// to end, when all slots are in use or waiting.
+const patience = 1000
+
+// reclaim frees the slots of l that wait, for which look-ups that began before
+// have to end. A look-up takes microseconds, but it may have been interrupted.
+func (ix *Index) reclaim(l *limbo) bool {
+	for i := 0; i < patience && len(l.free) == 0 && l.waiting() > 0; i++ {
+		if !ix.advance() {
+			runtime.Gosched()
+		}
+	}
+	return len(l.free) > 0
+}
+
 // newRecord returns a free record, or 0 when a bound forbids one more.
 func (ix *Index) newRecord() ref {
 	if len(ix.recs.free) == 0 && ix.recs.waiting() >= reclaimAt {
@@ -143,13 +161,14 @@ func (ix *Index) newRecord() ref {
 	}
 	i := ix.recs.used
 	c := int(i >> chunkBits)
-	if c >= len(ix.dir) {
+	if c >= len(ix.dir) || (ix.dir[c] == nil && !ix.mayGrow(chunkBytes)) {
+		if ix.reclaim(&ix.recs) {
+			i, _ = ix.recs.take()
+			return i
+		}
 		return 0
 	}
 	if ix.dir[c] == nil {
-		if !ix.mayGrow(chunkBytes) {
-			return 0
-		}
 		ix.dir[c] = new(chunk)
 		ix.seqs.Load().next[c] = new(links)
 	}
@@ -162,6 +181,11 @@ func (ix *Index) newRow(s *rows) (uint32, bool) {
 	if len(s.free) == 0 && s.waiting() >= reclaimAt {
 		ix.advance()
 	}
+	c := int(s.used >> rowBits)
+	full := len(s.free) == 0 && (c >= len(s.dir) || (s.dir[c] == nil && !ix.mayGrow(int64(rowSize*s.width*8))))
+	if full && !ix.reclaim(&s.limbo) {
+		return 0, false
+	}
 	if i, ok := s.take(); ok {
 		row := s.at(i)
 		for k := range row {
@@ -169,14 +193,7 @@ func (ix *Index) newRow(s *rows) (uint32, bool) {
 		}
 		return i, true
 	}
-	c := int(s.used >> rowBits)
-	if c >= len(s.dir) {
-		return 0, false
-	}
 	if s.dir[c] == nil {
-		if !ix.mayGrow(int64(rowSize * s.width * 8)) {
-			return 0, false
-		}
 		s.dir[c] = make([]uint64, rowSize*s.width)
 	}
 	s.used++

@@ -57,11 +57,10 @@ func (ix *Index) Stats() Stats {
 	defer ix.mu.Unlock()
 	s := Stats{
 		Blocks: ix.records, Waiting: ix.wait.all.Len(), Bytes: ix.bytes,
-		Evicted: ix.evicted, Dropped: ix.dropped, Targets: len(ix.byName),
+		Evicted: ix.evicted, Dropped: ix.dropped, Targets: len(ix.names.Load().byName),
 	}
 	for i := range ix.targets {
 		s.Owned += ix.targets[i].total()
-		s.Bytes += int64(cap(ix.targets[i].leaves)) * 8
 	}
 	return s
 }

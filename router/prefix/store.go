@@ -50,136 +50,219 @@ func (ix *Index) stored(id ID, t *target, e *Event, a *Applied) bool {
 	return true
 }
 
+// chain is a chain of blocks on its way into the index for one target.
+type chain struct {
+	id   ID
+	t    *target
+	tier Tier
+	now  uint32 // stamp
+
+	parent ref // block stored last, 0 at the start of a prompt
+	depth  uint32
+	done   int  // blocks stored
+	fresh  bool // the last one was not held before
+
+	// plain says that a new block changes nothing but itself: it can be made
+	// with its holder, which holder says, in one go.
+	plain   bool
+	holder  uint64
+	evicted uint64 // evictions when the chain was looked up
+}
+
 // attach stores a chain of blocks for a target below parent, 0 for the start
-// of a prompt, and returns how many found room. The names may be overwritten
-// by a wake, not by attach.
+// of a prompt, and returns how many found room.
 func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, names []uint64) int {
-	ix.preload(seqs, names)
-	now := ix.tick.Add(1)
-	depth := uint32(0)
+	known := ix.findAll(parent, seqs, names)
+	c := chain{id: id, t: t, tier: tier, now: ix.tick.Add(1), parent: parent, holder: linkedBit, evicted: ix.evicted}
 	if parent != 0 {
-		depth = depthOf(ix.at(parent).hold) + 1
+		c.depth = depthOf(ix.at(parent).hold) + 1
 	}
-	fresh := false
-	done := 0
+	c.plain = tier == Device && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
+	if c.plain {
+		c.holder |= 1<<formShift | uint64(id)
+	}
 	for i, seq := range seqs {
-		if ix.records >= ix.opt.MaxBlocks {
-			ix.evictAny(min(len(seqs)-i, evictStep))
-			if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
-				break
-			}
-		}
-		r, twins := ix.find(seq, names[i], parent)
-		if r == 0 {
-			if depth > maxDepth {
-				break
-			}
-			if r = ix.newBlock(id, seq, names[i], parent, depth, twins); r == 0 {
-				break
-			}
-		}
-		var ok bool
-		if fresh, ok = ix.hold(id, t, tier, r, i > 0); !ok {
-			ix.freeIfIdle(r)
+		if ix.records >= ix.opt.MaxBlocks && !ix.evictFor(&c, len(seqs)-i) {
 			break
 		}
-		atomic.StoreUint32(&ix.at(r).stamp, now)
-		parent, depth = r, depth+1
-		done++
-	}
-	if fresh && done > 0 {
-		t.leaves.push(leaf{now, parent})
-	}
-	if lost := len(seqs) - done; lost > 0 {
-		ix.dropped += uint64(lost)
-	}
-	t.stats.Stored += uint64(done)
-	return done
-}
-
-// preload touches what attach will read, so that the loads overlap.
-func (ix *Index) preload(seqs []Chain, names []uint64) {
-	s := &ix.scratch
-	tbl := ix.seqs.Load()
-	var sum uint64
-	if cap(s.heads) < len(seqs) {
-		s.heads = make([]ref, len(seqs))
-	}
-	heads := s.heads[:len(seqs)]
-	for i, q := range seqs {
-		heads[i] = tbl.heads[ix.bucket(tbl, q)]
-		sum += uint64(ix.exts[ix.extBucket(names[i])])
-	}
-	for _, r := range heads {
-		sum += uint64(ix.at(r).seq)
-	}
-	s.touch = sum
-}
-
-// find returns the record of that chain hash, name and parent, and whether
-// other records share the chain hash.
-func (ix *Index) find(seq Chain, name uint64, parent ref) (found ref, twins bool) {
-	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
-		rec := ix.at(r)
-		if rec.seq != seq {
-			continue
+		r, twins := known[i]&refMask, known[i] == sharedMark
+		if ix.evicted != c.evicted { // what was found may be gone
+			r, twins = ix.find(seq, names[i], c.parent), ix.first(ix.seqs.Load(), seq) != 0
 		}
-		if rec.ext == name && rec.parent == parent {
-			return r, twins
+		if r == 0 {
+			r = ix.addNew(&c, seq, names[i], twins)
+		} else {
+			r = ix.addKnown(&c, r)
 		}
-		twins = true
+		if r == 0 {
+			break
+		}
+		c.parent = r
+		c.depth++
+		c.done++
 	}
-	return 0, twins
+	if c.fresh && c.done > 0 {
+		t.leaves.push(leaf{c.now, c.parent})
+	}
+	ix.dropped += uint64(len(seqs) - c.done)
+	t.stats.Stored += uint64(c.done)
+	return c.done
 }
 
-// newBlock makes a record that nobody holds yet and links it.
-func (ix *Index) newBlock(id ID, seq Chain, name uint64, parent ref, depth uint32, twins bool) ref {
+// evictFor makes room for n more blocks of a chain. It returns false when the
+// target lost the chain's own end over it.
+func (ix *Index) evictFor(c *chain, n int) bool {
+	ix.evictAny(min(n, evictStep))
+	return c.parent == 0 || ix.holds(ix.at(c.parent).hold, c.id, Disk)
+}
+
+// addNew stores a block of which there is no record and returns it, or 0 when
+// there is no room.
+func (ix *Index) addNew(c *chain, seq Chain, name uint64, twins bool) ref {
+	if c.depth > maxDepth {
+		return 0
+	}
 	r := ix.newRecord()
-	for try := 0; r == 0 && try < 2; try++ {
-		ix.evictAny(evictStep)
-		ix.advance()
-		if parent != 0 && !ix.holds(ix.at(parent).hold, id, Disk) {
-			return 0
-		}
+	if r == 0 && ix.recs.waiting() == 0 && ix.evictFor(c, evictStep) {
 		r = ix.newRecord()
 	}
 	if r == 0 {
 		return 0
 	}
-	tbl := ix.seqs.Load()
+	if ix.evicted != c.evicted && !c.t.noHoles() {
+		c.plain, c.holder = false, linkedBit
+	}
 	rec := ix.at(r)
-	b, eb := ix.bucket(tbl, seq), ix.extBucket(name)
-	*rec = record{seq: seq, ext: name, parent: parent, extNext: ix.exts[eb], hold: uint64(depth)<<depthShift | linkedBit}
+	rec.seq, rec.ext, rec.parent, rec.stamp = seq, name, c.parent, c.now
+	rec.hold = c.holder | uint64(c.depth)<<depthShift
+	ix.insert(r, rec, twins)
+	if c.plain {
+		c.t.stats.Blocks[Device]++
+		c.fresh = true
+		return r
+	}
+	return ix.addKnown(c, r)
+}
+
+// addKnown stores a block that has a record and returns it, or 0 when there is
+// no room for one more holder.
+func (ix *Index) addKnown(c *chain, r ref) ref {
+	var ok bool
+	if c.fresh, ok = ix.hold(c.id, c.t, c.tier, r, c.done > 0); !ok {
+		ix.freeIfIdle(r)
+		return 0
+	}
+	atomic.StoreUint32(&ix.at(r).stamp, c.now)
+	return r
+}
+
+// findAll finds the records of a chain of blocks below parent: each answer is
+// the record, 0 for none, or sharedMark. Nothing is stored between the loads, so that they overlap.
+func (ix *Index) findAll(parent ref, seqs []Chain, names []uint64) []ref {
+	s := &ix.scratch
+	tbl := ix.seqs.Load()
+	if cap(s.heads) < len(seqs) {
+		s.heads = make([]ref, len(seqs))
+	}
+	heads := s.heads[:len(seqs)]
+	sum := uint64(0)
+	for i, q := range seqs {
+		b, _ := ix.spot(tbl, q)
+		heads[i] = tbl.heads[b]
+		sum += uint64(ix.exts[ix.extBucket(names[i])])
+	}
+	s.touch = sum
+	for i, q := range seqs {
+		_, sign := ix.spot(tbl, q)
+		heads[i] = ix.seek(tbl, heads[i], sign, q)
+	}
+	ix.preloadFree(tbl, heads)
+	known := true // the parent is a record; behind a new block all are new
+	for i, r := range heads {
+		switch rec := ix.at(r); {
+		case r == 0:
+			known = false
+			continue
+		case known && rec.ext == names[i] && rec.parent == parent:
+			parent = r
+			continue
+		case known:
+			r = ix.find(seqs[i], names[i], parent)
+			known = r != 0
+		default:
+			r = 0
+		}
+		if parent = r; r == 0 {
+			r = sharedMark
+		}
+		heads[i] = r
+	}
+	return heads
+}
+
+// preloadFree touches the free records that the new blocks will take: a store to
+// a cold one would hold up all that follows it.
+func (ix *Index) preloadFree(tbl *seqTable, heads []ref) {
+	at := len(ix.recs.free)
+	sum := uint64(0)
+	for _, r := range heads {
+		if r == 0 && at > 0 {
+			at--
+			f := ix.recs.free[at]
+			sum += uint64(ix.at(f).seq) + uint64(ix.at(f).extNext) + uint64(*tbl.link(f))
+		}
+	}
+	ix.scratch.touch += sum
+}
+
+// sharedMark stands for no record where another has the same chain hash.
+const sharedMark ref = 1 << refBits
+
+// find returns the record of that chain hash, name and parent, 0 for none.
+func (ix *Index) find(seq Chain, name uint64, parent ref) ref {
+	tbl := ix.seqs.Load()
+	r := ix.first(tbl, seq)
+	for r != 0 && (ix.at(r).ext != name || ix.at(r).parent != parent) {
+		r = ix.further(tbl, r, seq)
+	}
+	return r
+}
+
+// insert links a record that is filled in but for its links.
+func (ix *Index) insert(r ref, rec *record, twins bool) {
+	eb := ix.extBucket(rec.ext)
+	rec.child, rec.sibPrev, rec.sibNext = 0, 0, 0
+	rec.extNext = ix.exts[eb]
 	ix.exts[eb] = r
-	if parent != 0 {
-		p := ix.at(parent)
-		if rec.sibNext = p.child; p.child != 0 {
+	if rec.parent != 0 {
+		p := ix.at(rec.parent)
+		if p.child != 0 {
+			rec.sibNext = p.child
 			ix.at(p.child).sibPrev = r
 		}
 		p.child = r
 	}
+	tbl := ix.seqs.Load()
 	if twins {
 		rec.hold |= twinBit
-		ix.eachTwin(seq, func(o ref) bool {
+		ix.eachTwin(rec.seq, func(o ref) bool {
 			tw := ix.at(o)
 			atomic.StoreUint64(&tw.hold, tw.hold|twinBit)
 			return true
 		})
 	}
-	tbl.insert(b, r)
-	ix.records++
-	ix.growTables()
-	return r
+	b, sign := ix.spot(tbl, rec.seq)
+	tbl.insert(b, sign, r)
+	if ix.records++; ix.records > ix.growAt {
+		ix.growTables()
+	}
 }
 
 // eachTwin calls f with every record of a chain hash until it returns false.
 func (ix *Index) eachTwin(seq Chain, f func(ref) bool) {
 	tbl := ix.seqs.Load()
-	for r := tbl.heads[ix.bucket(tbl, seq)]; r != 0; r = *tbl.link(r) {
-		if ix.at(r).seq == seq && !f(r) {
-			return
-		}
+	for r := ix.first(tbl, seq); r != 0 && f(r); {
+		r = ix.further(tbl, r, seq)
 	}
 }
 

@@ -16,7 +16,6 @@ type waiter struct {
 type waiting struct {
 	all      *list.List // of *waiter
 	max, one int
-	blocks   int
 }
 
 // waits finds the waiting blocks of one target.
@@ -26,8 +25,6 @@ type waits struct {
 	own    *list.List                 // of *list.Element in waiting.all, oldest first
 	places map[*list.Element]*list.Element
 }
-
-type woken struct{}
 
 func (w *waiting) init(opt Options) {
 	w.all, w.max, w.one = list.New(), opt.MaxWaitingAll, opt.MaxWaiting
@@ -153,7 +150,7 @@ func (ix *Index) wake(id ID, t *target, names []uint64, a *Applied) {
 			}
 			a.Stored++
 			if w.count > 1 {
-				if r, _ := ix.find(seq, w.name, parent); r != 0 {
+				if r := ix.find(seq, w.name, parent); r != 0 {
 					ix.extra[extraKey(r, id, w.tier)] += w.count - 1
 				}
 			}

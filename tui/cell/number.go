@@ -183,6 +183,19 @@ func Seconds(d time.Duration) Text {
 	return plain(append(strconv.AppendFloat(make([]byte, 0, 12), d.Seconds(), 'f', prec, 64), " s"...))
 }
 
+// Lasting writes a length of time in words: 36 s, 4 min, 2 h; minutes only from
+// three on, so that little is lost.
+func Lasting(d time.Duration) Text {
+	d = max(d, 0)
+	switch {
+	case d < 3*time.Minute:
+		return plain(append(strconv.AppendInt(nil, int64(d.Round(time.Second)/time.Second), 10), " s"...))
+	case d < 3*time.Hour:
+		return plain(append(strconv.AppendInt(nil, int64(d.Round(time.Minute)/time.Minute), 10), " min"...))
+	}
+	return plain(append(strconv.AppendInt(nil, int64(d.Round(time.Hour)/time.Hour), 10), " h"...))
+}
+
 // Clock writes the time of day: 14:02:31. The zero time is unknown.
 func Clock(t time.Time) Text {
 	if t.IsZero() {

@@ -17,10 +17,15 @@ type View string
 
 // The views, in the order of their numbers.
 const (
-	Ranks  View = "ranks"
-	Convs  View = "convs"
-	Tuning View = "tuning"
+	Ranks     View = "ranks"
+	Convs     View = "convs"
+	Decisions View = "decisions"
+	Index     View = "index"
+	Tuning    View = "tuning"
 )
+
+// Views returns every view in the order of their numbers.
+func Views() []View { return []View{Ranks, Convs, Decisions, Index, Tuning} }
 
 // Class says how carefully a command is treated.
 type Class uint8
@@ -72,7 +77,10 @@ type Situation struct {
 	Marked           int
 	// Draining says that the selected rank drains.
 	Draining bool
-	Staged   int // values staged and not applied
+	Staged   int  // values staged and not applied
+	Filtered bool // a filter is in force in the list
+	Refused  bool // the last command met a conflict and can be asked again on top
+	Compact  bool // the screen has room for few hints
 	// KnobOff says why the selected knob is not used by the present policy,
 	// "policy kv_aware does not use it"; empty when it is used.
 	KnobOff   string
@@ -94,6 +102,8 @@ type Command struct {
 	// stay when width is short, the greatest first.
 	Hint   string
 	Weight int
+	// Words are its words in the hints row of single views, in place of Hint.
+	Words map[View]string
 	// HintKey is printed in hints instead of the first key; HintAt moves a hint
 	// behind those of lower numbers.
 	HintKey string

@@ -45,7 +45,7 @@ func TestEveryCommandIsComplete(t *testing.T) {
 // The help overlay has two columns: 21 cells of words left, 24 right.
 func TestHelpLinesFitTheOverlay(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		for _, l := range table.Lines(&Situation{View: v}, "") {
 			room := 24
 			if l.Group == GroupLook {
@@ -60,7 +60,7 @@ func TestHelpLinesFitTheOverlay(t *testing.T) {
 
 func TestNoKeyIsTakenTwiceInAView(t *testing.T) {
 	table := New()
-	for _, v := range []View{Ranks, Convs, Tuning} {
+	for _, v := range Views() {
 		owner := map[string]ID{}
 		for i := range table.Commands {
 			c := &table.Commands[i]
@@ -137,6 +137,22 @@ func TestHelpFindsByKeyNameAndWords(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("search %q does not find %s", search, want)
+		}
+	}
+}
+
+func TestCompactHintsSayHowToLearnMore(t *testing.T) {
+	table := New()
+	for _, v := range Views() {
+		s := Situation{View: v, Link: LinkLive, Selected: true, Compact: true}
+		keys := ""
+		for _, h := range table.Hints(&s) {
+			keys += h.Key + " " + h.Word + "  "
+		}
+		for _, want := range []string{"[ ] view", ": cmd", "? keys", "q"} {
+			if !strings.Contains(keys, want) {
+				t.Errorf("%s: no %q in %q", v, want, keys)
+			}
 		}
 	}
 }

@@ -41,13 +41,17 @@ type Hint struct {
 // Hints returns what the hints row of a view offers now, in order: commands
 // that are off are left out.
 func (t *Table) Hints(s *Situation) []Hint {
+	if s.Compact {
+		return t.compactHints(s)
+	}
 	var out []Hint
 	for i := range t.Commands {
 		c := &t.Commands[i]
-		if c.Hint == "" || !c.Applies(s.View) || c.Reason(s) != "" {
+		word := cmp.Or(c.Words[s.View], c.Hint)
+		if word == "" || !c.Applies(s.View) || c.Reason(s) != "" {
 			continue
 		}
-		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), c.Hint, c.Weight, c.HintAt}
+		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), word, c.Weight, c.HintAt}
 		switch {
 		case c.ID == Freeze && s.Link == LinkFrozen:
 			h.Word = "live again"
@@ -57,6 +61,40 @@ func (t *Table) Hints(s *Situation) []Hint {
 		out = append(out, h)
 	}
 	slices.SortStableFunc(out, func(a, b Hint) int { return cmp.Compare(a.at, b.at) })
+	return out
+}
+
+// TypingHints are the keys that act while a view reads text: all others are
+// text.
+func TypingHints() []Hint {
+	return []Hint{
+		{Key: "⏎", Word: "keep", Weight: 5},
+		{Key: "esc", Word: "back", Weight: 4},
+		{Key: "^u", Word: "clear", Weight: 3},
+		{Key: "↑ ↓", Word: "move or step", Weight: 2},
+	}
+}
+
+// compactHints are those for a screen with few columns: how to get elsewhere and
+// how to learn more, before what can be done here.
+func (t *Table) compactHints(s *Situation) []Hint {
+	var out []Hint
+	for i, c := range [...]struct {
+		id        ID
+		key, word string
+	}{
+		{PrevView, "[ ]", "view"},
+		{Retry, "⏎", "retry"},
+		{Filter, "/", "filter"},
+		{StepLess, "- +", "step"},
+		{Palette, ":", "cmd"},
+		{Help, "?", "keys"},
+		{Quit, "q", ""},
+	} {
+		if t.Get(c.id).Applies(s.View) && t.Get(c.id).Reason(s) == "" {
+			out = append(out, Hint{Key: c.key, Word: c.word, Weight: 10 * i, at: i})
+		}
+	}
 	return out
 }
 
@@ -77,6 +115,9 @@ func (t *Table) Lines(s *Situation, search string) []Line {
 	search = strings.ToLower(search)
 	led := map[ID]bool{}
 	for i := range t.Commands {
+		if !t.Commands[i].Applies(s.View) {
+			continue
+		}
 		for _, id := range t.Commands[i].Leads {
 			led[id] = true
 		}
@@ -123,7 +164,20 @@ func (t *Table) line(c *Command, s *Situation) Line {
 	if c.Line != "" {
 		l.Help = c.Line
 	}
+	l.Keys = ranges(l.Keys)
 	return l
+}
+
+// ranges writes digits that follow each other as 1–3.
+func ranges(keys []string) []string {
+	n := 0
+	for n < len(keys) && len(keys[n]) == 1 && keys[n][0] == byte('1'+n) {
+		n++
+	}
+	if n < 3 {
+		return keys
+	}
+	return append([]string{keys[0] + "–" + keys[n-1]}, keys[n:]...)
 }
 
 func names(keys []string) []string {

@@ -27,7 +27,7 @@ func needsSelection(s *Situation) string {
 // opens leaves enter to connecting again while the link is down.
 func opens(s *Situation) string {
 	if s.Link == LinkStale || s.Link == LinkNone {
-		return "feed is stale: ⏎ connects again"
+		return "feed is stale: enter connects again"
 	}
 	return needsSelection(s)
 }
@@ -91,6 +91,9 @@ func appliesStaged(s *Situation) string {
 	if why := acts(s); why != "" {
 		return why
 	}
+	if s.Refused {
+		return ""
+	}
 	return needsStaged(s)
 }
 
@@ -116,6 +119,13 @@ func needsSimulation(s *Situation) string {
 		return "live traffic has no speed"
 	case s.Link == LinkStale:
 		return "feed is stale: these figures are old"
+	}
+	return ""
+}
+
+func needsFilter(s *Situation) string {
+	if !s.Filtered {
+		return "no filter: / sets one"
 	}
 	return ""
 }

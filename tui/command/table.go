@@ -27,6 +27,11 @@ const (
 	LeapBack  ID = "leap-back"
 	LeapOn    ID = "leap-on"
 	Copy      ID = "copy"
+	Export    ID = "export"
+	NextMatch ID = "next-match"
+	PrevMatch ID = "previous-match"
+	Odd       ID = "odd"
+	NextPane  ID = "next-pane"
 	Columns   ID = "columns"
 	Side      ID = "side"
 	Theme     ID = "theme"
@@ -68,37 +73,42 @@ const (
 // ViewID is the command that shows the n-th view, counted from 1.
 func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 
-func lists() []View   { return []View{Ranks, Convs} }
+func lists() []View   { return []View{Ranks, Convs, Decisions, Index} }
+func sorted() []View  { return []View{Ranks, Convs, Index} }
 func onRanks() []View { return []View{Ranks} }
 func onConvs() []View { return []View{Convs} }
 func onKnobs() []View { return []View{Tuning} }
 
 func looking() []Command {
 	return []Command{
-		{ID: Down, Keys: []string{"j", "down"}, Help: "move down", Leads: []ID{Up}, Line: "move"},
+		{ID: Down, Keys: []string{"j", "down"}, Help: "move down", Leads: []ID{Up, First, Last}, Line: "move, first, last"},
 		{ID: Up, Keys: []string{"k", "up"}, Help: "move up"},
-		{ID: First, Keys: []string{"g", "home"}, Help: "go to the first", Leads: []ID{Last}, Line: "first, last"},
+		{ID: First, Keys: []string{"g", "home"}, Help: "go to the first"},
 		{ID: Last, Keys: []string{"G", "end"}, Help: "go to the last"},
 		{ID: PageDown, Keys: []string{"ctrl+d", "pgdown"}, Help: "half a page down", Leads: []ID{PageUp}, Line: "half a page"},
 		{ID: PageUp, Keys: []string{"ctrl+u", "pgup"}, Help: "half a page up"},
-		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Line: "filter", Views: lists()},
-		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: lists()},
-		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: lists()},
-		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: lists()},
-		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: lists()},
-		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
+		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Leads: []ID{NextMatch, PrevMatch}, Line: "filter, next, back", Views: lists()},
+		{ID: NextMatch, Keys: []string{"n"}, Help: "next match of the filter", Hint: "next", HintKey: "n/N", Weight: 72, Views: lists(), Off: needsFilter},
+		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
+		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd"}, Weight: 77, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
+		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
+		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
+		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
+		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: sorted()},
+		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Words: map[View]string{Decisions: "conversation", Index: "decisions"}, Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
 		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
 		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 70, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
 		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
-		{ID: Follow, Keys: []string{"f"}, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
-		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Line: "freeze, live again"},
-		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Leads: []ID{StepOn, LeapBack, LeapOn}, Line: "step 1 s, 10 s", Off: needsFrozen},
+		{ID: Follow, Keys: []string{"f"}, Words: map[View]string{Decisions: "follow"}, Weight: 79, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
+		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn}, Line: "freeze, step 1, 10 s"},
+		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintKey: ", .", Weight: 85, Off: needsFrozen},
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
 		{ID: LeapBack, Keys: []string{"<"}, Help: "ten seconds back", Hint: "10 s", HintKey: "< >", Weight: 84, Off: needsFrozen},
 		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
-		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Line: "copy names", Views: lists(), Off: needsSelection},
-		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: lists()},
+		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Leads: []ID{Export}, Line: "copy, export rows…", Views: lists(), Off: needsSelection},
+		{ID: Export, Keys: []string{"x"}, Help: "export the rows to a file: CSV or JSON…", Hint: "export", Weight: 19, Views: lists(), Off: needsState},
+		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: []View{Ranks, Convs}},
 		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
 		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Help}, Line: "next theme, this"},
 		{ID: Help, Keys: []string{"?"}, Help: "the keys of this view", Hint: "keys", Weight: 60, HintAt: 3},
@@ -132,11 +142,14 @@ func acting() []Command {
 
 func moving() []Command {
 	return []Command{
-		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), PrevView, NextView}, Line: "views"},
+		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), ViewID(4), ViewID(5), PrevView, NextView}, Line: "views"},
 		{ID: ViewID(2), Keys: []string{"2"}, Group: GroupMove, Help: "the conversations"},
-		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the settings, staged and applied"},
+		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the decisions: why this rank?"},
+		{ID: ViewID(4), Keys: []string{"4"}, Group: GroupMove, Help: "the prefix index: what caches hold"},
+		{ID: ViewID(5), Keys: []string{"5"}, Group: GroupMove, Help: "the settings, staged and applied"},
 		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
 		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
+		{ID: NextPane, Keys: []string{"tab"}, Group: GroupMove, Help: "the other pane: knobs or history", Line: "knobs or history", Views: onKnobs()},
 		{ID: Palette, Keys: []string{":"}, Group: GroupMove, Help: "any command by name", Hint: "command", Weight: 80, HintAt: 1, Line: "any command by name"},
 		{ID: Retry, Keys: []string{"ctrl+r"}, Group: GroupMove, Help: "connect again at once", Hint: "retry", Weight: 99, HintKey: "⏎", Line: "connect again now", Off: needsLoss},
 		{ID: Redraw, Keys: []string{"ctrl+l"}, Group: GroupMove, Help: "draw the screen afresh", Leads: []ID{Suspend}, Line: "redraw, suspend"},

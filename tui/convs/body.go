@@ -96,6 +96,9 @@ func (v *View) filterLine(b *cell.Block, f *view.Frame) {
 	if n := f.State.Totals.Convs; n > len(f.State.Convs) {
 		right = cell.Say("%s · newest of %s", right, cell.Full(n))
 	}
+	if _, err := v.list.FilterText(); err != nil {
+		right = cell.Text{} // what is wrong needs the room
+	}
 	at := b.Width() - right.Width() - 1
 	for _, r := range table.FilterLine(v.list) {
 		b.Left(r.Role, min(r.Text.Width(), max(8, at-b.At()-1)), r.Text)
@@ -182,6 +185,7 @@ func (v *View) bar(b *cell.Block, f *view.Frame, h int) {
 		{cell.Lit("E"), cell.Lit(" evict…   ")},
 		{cell.Lit("P"), cell.Lit(" pin…   ")},
 		{cell.Lit("y"), cell.Lit(" copy ids   ")},
+		{cell.Lit("x"), cell.Lit(" export   ")},
 		{cell.Lit("*"), cell.Say(" all %s   ", cell.Full(len(v.list.Rows())))},
 		{cell.Lit("esc"), cell.Lit(" clear")},
 	} {

@@ -134,16 +134,19 @@ func (v *View) update(f *view.Frame) {
 func (v *View) Situate(f *view.Frame, s *command.Situation) {
 	v.update(f)
 	c, ok := v.list.Selected()
-	s.Selected, s.Marked = ok, v.list.Marks()
+	s.Selected, s.Marked, s.Filtered = ok, v.list.Marks(), v.list.Filtered()
 	s.Pinned = ok && c.Pin == model.PinOperator
 }
 
 // Do carries out a command.
 func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	v.update(f)
+	v.list.Touch()
 	switch c {
 	case command.Open:
 		v.detail = !v.detail
+	case command.Odd:
+		return v.nextOdd(f), true
 	case command.Columns:
 		v.more = !v.more
 	case command.Side:

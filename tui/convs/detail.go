@@ -168,7 +168,7 @@ func (p *detailPainter) turns(turns []*model.Decision, h int) {
 	b.Right(cell.Title, 8, cell.Lit("PROMPT"))
 	b.Right(cell.Title, 8, cell.Lit("CACHED"))
 	b.Right(cell.Title, 11, cell.Lit("PREFILLED"))
-	b.Right(cell.Title, 8, cell.Lit("TTFT"))
+	b.Right(cell.Title, 7, cell.Lit("TTFT"))
 	b.Gap(2)
 	b.Left(cell.Title, 7, cell.Lit("RANK"))
 	b.Put(cell.Title, cell.Lit("WHY"))
@@ -202,7 +202,7 @@ func (p *detailPainter) turn(d *model.Decision, n int) {
 	}
 	b.Right(cell.Plain, 8, cached)
 	b.Right(cell.Plain, 11, prefilled)
-	b.Right(cell.Plain, 8, ttft)
+	b.Right(cell.Plain, 7, ttft)
 	b.Gap(2)
 	b.Left(cell.Strong, 6, cell.Fit(ran.String(), 6))
 	b.Gap(1)
@@ -261,7 +261,7 @@ func (p *detailPainter) keys(open bool) {
 		pin = cell.Lit(" change or remove pin   ")
 	}
 	last := cell.Lit(" all its turns")
-	key := cell.Lit("⏎")
+	key := cell.Glyph(b.Ink().Glyphs.Enter)
 	if open {
 		key, last = cell.Lit("esc"), cell.Lit(" back")
 	}

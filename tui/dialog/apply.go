@@ -10,7 +10,8 @@ import (
 type applyBody struct{ changes []model.FieldValue }
 
 // NewApply asks before the staged values of the frame, at least one, are
-// applied. A policy switch under live traffic wants the policy's name typed.
+// applied. A switch of policy or mode under live traffic wants its
+// name typed.
 func NewApply(f *view.Frame) *Box {
 	a := &applyBody{changes: f.Staged}
 	title := cell.Say("Apply %s changes", cell.Int(len(a.changes)))
@@ -20,8 +21,14 @@ func NewApply(f *view.Frame) *Box {
 	x := &Box{title: title, button: cell.Lit("Apply"), version: f.State.Version, next: true, body: a}
 	x.wants(len(a.changes))
 	for _, c := range a.changes {
-		if c.Field == model.FieldPolicy && f.State.Source.Kind == "live" {
+		if f.State.Source.Kind != "live" {
+			continue
+		}
+		switch c.Field {
+		case model.FieldPolicy:
 			x.word, x.focus, x.ask = c.Value, onWord, cell.Lit("Live traffic gets another policy. Type")
+		case model.FieldRouterMode:
+			x.word, x.focus, x.ask = c.Value, onWord, cell.Lit("Live traffic gets another mode. Type")
 		}
 	}
 	return x

@@ -61,6 +61,12 @@ type Box struct {
 	noReason      bool
 }
 
+// WithReason puts in the reason that was typed the last time, and returns x.
+func (x *Box) WithReason(reason string) *Box {
+	x.reason = reason
+	return x
+}
+
 // Title stands in the upper border.
 func (x *Box) Title() cell.Text { return x.title }
 
@@ -212,19 +218,20 @@ func (x *Box) buttons(b *cell.Block, f *view.Frame) {
 }
 
 func (x *Box) hintText(f *view.Frame) cell.Text {
+	enter := cell.Glyph(f.Ink.Glyphs.Enter)
 	switch {
 	case x.focus == onReason:
-		return cell.Lit("⏎ done")
+		return cell.Say("%s done", enter)
 	case x.word != "" && x.typed != x.word:
-		return cell.Lit("⏎ or esc keeps things as they are")
+		return cell.Say("%s or esc keeps things as they are", enter)
 	}
 	if _, why := x.body.fire(f); !why.Empty() {
 		return why
 	}
 	if x.word != "" {
-		return cell.Say("%s⏎ on %s", x.hint, x.button)
+		return cell.Say("%s%s on %s", x.hint, enter, x.button)
 	}
-	return cell.Say("%s⏎ on %s, or y", x.hint, x.button)
+	return cell.Say("%s%s on %s, or y", x.hint, enter, x.button)
 }
 
 // send gives the command the box's version and reason.

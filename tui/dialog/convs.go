@@ -39,21 +39,49 @@ func (l convList) paint(b *cell.Block, f *view.Frame, h int) {
 		tenantW = 14
 	}
 	idW := max(10, b.Width()-2*pad-24-tenantW)
+	now := l.now(f, whole)
 	for _, c := range l.convs[:whole] {
 		b.Begin(cell.Normal)
 		b.Gap(pad)
 		b.Left(cell.Strong, idW, cell.Fit(c.Key.ID, idW))
 		b.Gap(1)
 		b.Left(cell.Dim, tenantW, cell.Fit(c.Key.Tenant, tenantW))
-		b.Right(cell.Plain, 8, cell.Kilo(float64(c.CachedTokens)))
+		fresh, here := now[c.Key]
+		if !here {
+			b.Right(cell.Plain, 8, cell.Unknown())
+			b.Gap(3)
+			b.Put(cell.Warn, cell.Lit("gone"))
+			continue
+		}
+		b.Right(cell.Plain, 8, cell.Kilo(float64(fresh.CachedTokens)))
 		b.Gap(3)
-		b.Put(cell.Dim, idle(f, c))
+		b.Put(cell.Dim, idle(f, fresh))
 	}
 	if whole < n {
 		b.Begin(cell.Normal)
 		b.Gap(pad)
 		b.Put(cell.Dim, cell.Say("… and %s more", cell.Full(len(l.convs)-whole)))
 	}
+}
+
+// now looks up the first n conversations in the frame being drawn: they go on
+// while the dialog is open, and may be gone.
+func (l convList) now(f *view.Frame, n int) map[model.ConvKey]*model.Conv {
+	out := make(map[model.ConvKey]*model.Conv, n)
+	for _, c := range l.convs[:n] {
+		out[c.Key] = nil
+	}
+	for _, c := range f.State.Convs {
+		if _, wanted := out[c.Key]; wanted {
+			out[c.Key] = c
+		}
+	}
+	for k, c := range out {
+		if c == nil {
+			delete(out, k)
+		}
+	}
+	return out
 }
 
 // idle is how long a conversation has been quiet, or that it is not.

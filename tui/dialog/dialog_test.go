@@ -180,3 +180,20 @@ func TestFootSaysWhenTheVersionMoved(t *testing.T) {
 		t.Error("the command must name the version that was looked at")
 	}
 }
+
+func TestAConversationThatLeavesWhileTheDialogIsOpenIsShownGone(t *testing.T) {
+	f := fixture.Frame(fixture.Normal(), 80, 24)
+	c := f.State.Convs[0]
+	x := NewEvict(f, f.State.Convs[:2])
+	next := *f.State
+	busy := *f.State.Convs[1]
+	busy.Open, busy.CachedTokens = 1, 77_000
+	next.Convs = []*model.Conv{&busy}
+	f.State = &next
+	text := fixture.Text(x.Draw(f, 68, 14))
+	for _, want := range []string{c.Key.ID, "gone", "77.0k   busy"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}

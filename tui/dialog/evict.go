@@ -47,7 +47,7 @@ func (e *forgetBody) paint(b *cell.Block, f *view.Frame, h int) {
 		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U pins them again"))
 		return
 	}
-	line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("pin and binding forgotten; the next turn is placed afresh"))
+	line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("pin and binding forgotten; next turn placed afresh"))
 	line(b, &h, cell.Lit("cost"), cell.Plain, cell.Say("up to %s cached tokens probably recomputed", cell.Full(e.cached())))
 	line(b, &h, cell.Lit("engine"), cell.Plain, cell.Say("blocks in the cache of %s are not touched", e.where()))
 	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U binds them again"))

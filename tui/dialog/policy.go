@@ -69,7 +69,7 @@ func (c *Choice) Draw(f *view.Frame, w, h int) []string {
 	}
 	b.Begin(cell.Normal)
 	b.Gap(pad)
-	b.Put(cell.Dim, cell.Lit("j/k choose   ⏎ stages it, A applies   esc keeps"))
+	b.Put(cell.Dim, cell.Say("j/k choose   %s stages it, A applies   esc keeps", cell.Glyph(f.Ink.Glyphs.Enter)))
 	return b.Lines(h)
 }
 
@@ -97,6 +97,16 @@ func meaning(option string) cell.Text {
 		return cell.Lit("the rank with the fewest tokens")
 	case string(model.ModeLeastLoaded):
 		return cell.Lit("the worker with the least load")
+	case string(model.ModeKV):
+		return cell.Lit("the cheapest rank: Dynamo's cost")
+	case string(model.ModeLockstep):
+		return cell.Lit("the rank that slows its worker least")
+	case string(model.ModeRandom):
+		return cell.Lit("any worker, by chance")
+	case string(model.ModePowerOfTwo):
+		return cell.Lit("the less loaded of two by chance")
+	case string(model.ModeDirect):
+		return cell.Lit("the request names its worker")
 	}
 	return cell.Text{}
 }

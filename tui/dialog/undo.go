@@ -20,7 +20,7 @@ func (u *undoBody) rows(*view.Frame) int { return 5 }
 
 func (u *undoBody) paint(b *cell.Block, f *view.Frame, h int) {
 	r := &u.rev
-	line(b, &h, cell.Lit("change"), cell.Strong, cell.Fit(r.What, b.Width()))
+	line(b, &h, cell.Lit("change"), cell.Strong, view.Change(f.State.Revisions, *r, b.Width()))
 	line(b, &h, cell.Lit("made"), cell.Plain, cell.Say("%s by %s", cell.Clock(r.At), cell.Fit(r.Actor, 24)))
 	if r.Reason != "" {
 		line(b, &h, cell.Lit("reason"), cell.Plain, cell.Fit(r.Reason, b.Width()))

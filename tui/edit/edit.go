@@ -114,6 +114,13 @@ func (v *Value) FieldValue() model.FieldValue {
 // span fields are left to the moment of applying, when all values are known.
 func Refused(s *model.Settings, fv model.FieldValue) string {
 	trial := *s
+	if field, ok := model.ClusterField(fv.Field); ok {
+		cluster := trial.Cluster()
+		if !model.PutClusterField(&cluster, fv.Field, fv.Value) {
+			return "give " + field.Allowed()
+		}
+		return ""
+	}
 	trial.AttentionDpConfig.EnableBalance = false
 	_, err := model.SetField(&trial, fv)
 	if err == nil {
@@ -127,7 +134,7 @@ func Refused(s *model.Settings, fv model.FieldValue) string {
 }
 
 // Line paints the editor into the status row.
-func (v *Value) Line() []cell.Run {
+func (v *Value) Line(ink cell.Ink) []cell.Run {
 	name := cell.Foreign(v.Field.Label)
 	if v.Target != nil {
 		name = cell.Say("%s %s", cell.Foreign(v.Target.String()), name)
@@ -141,7 +148,7 @@ func (v *Value) Line() []cell.Run {
 	if v.why != "" {
 		return append(runs, cell.Run{Role: cell.Warn, Text: cell.Say(" %s", cell.Foreign(v.why))})
 	}
-	return append(runs, cell.Run{Role: cell.Dim, Text: cell.Say(" ⏎ stage · esc · %s", cell.Foreign(v.Field.Allowed()))})
+	return append(runs, cell.Run{Role: cell.Dim, Text: cell.Say(" %s stage · esc · %s", cell.Glyph(ink.Glyphs.Enter), cell.Foreign(v.Field.Allowed()))})
 }
 
 // Step returns the value one small or large step from text, held inside the

@@ -51,7 +51,7 @@ type FieldInfo struct {
 //	!term         the term does not hold; an unknown figure is neither above nor below
 //	a b           both hold
 //	a | b         one of them holds; | binds weaker than the space
-//	"a b:c"       text as it stands
+//	"a b:c"       text as it stands, with \" for a quote and \\ for a backslash
 func ParseFilter(s string, fields []FieldInfo) (Filter, error) {
 	f := Filter{text: s}
 	if len(s) > MaxFilterBytes {
@@ -102,7 +102,8 @@ type word struct {
 	op        byte
 }
 
-// split cuts the filter into words. Inside quotes nothing has a meaning.
+// split cuts the filter into words. Inside quotes nothing has a meaning but a
+// backslash before a quote or another backslash.
 func split(s string) ([]word, error) {
 	var out []word
 	for i := 0; i < len(s); {
@@ -136,6 +137,9 @@ func oneWord(s string) (w word, n int, err error) {
 	for i < len(s) {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		switch {
+		case quoted && r == '\\' && i+1 < len(s) && (s[i+1] == '"' || s[i+1] == '\\'):
+			b.WriteByte(s[i+1])
+			size = 2
 		case r == '"':
 			quoted = !quoted
 		case quoted:

@@ -228,3 +228,18 @@ func BenchmarkFilter10000(b *testing.B) {
 		_ = l.SetFilter("")
 	}
 }
+
+func TestTheCursorShowsTheFirstRowUntilItIsUsed(t *testing.T) {
+	l := newList()
+	turned := things()
+	turned[4].cached = 1e6
+	l.Update(turned, false)
+	if it, _ := l.Selected(); it.id != "Müller" {
+		t.Errorf("nobody aims, and yet the cursor is on %v", it)
+	}
+	l.Touch()
+	l.Update(things(), false)
+	if it, _ := l.Selected(); it.id != "Müller" || l.Line() != 3 {
+		t.Errorf("aimed at Müller, cursor on %v", it)
+	}
+}

@@ -55,6 +55,7 @@ type List[K comparable, T any] struct {
 	hasCursor bool
 	line      int  // row of the cursor
 	onLine    bool // the cursor stays on its line instead of its item
+	touched   bool // the operator has used the list: the cursor is an identity
 	top       int  // first row shown
 
 	marks    map[K]bool
@@ -146,6 +147,9 @@ func (l *List[K, T]) findCursor() {
 	if len(l.rows) == 0 {
 		return // the item may come back: keep its key
 	}
+	if !l.touched && !l.Held() {
+		l.line, l.hasCursor = 0, false // nobody aims yet: the first row is the one to show
+	}
 	if i, ok := l.at[l.cursor]; ok && l.hasCursor && (!l.onLine || l.Held()) {
 		l.line = i
 		return
@@ -211,6 +215,10 @@ func (l *List[K, T]) Selected() (it T, ok bool) {
 	return it, false
 }
 
+// Touch says that the operator acts on what the cursor shows: from now on it
+// belongs to its item. Do and Key touch too.
+func (l *List[K, T]) Touch() { l.touched = true }
+
 // Line returns the row of the cursor, -1 when there is none.
 func (l *List[K, T]) Line() int {
 	if _, ok := l.at[l.cursor]; !ok || !l.hasCursor {
@@ -223,7 +231,7 @@ func (l *List[K, T]) Line() int {
 func (l *List[K, T]) Select(k K) bool {
 	i, ok := l.at[k]
 	if ok {
-		l.cursor, l.hasCursor, l.line = k, true, i
+		l.cursor, l.hasCursor, l.line, l.touched = k, true, i, true
 	}
 	return ok
 }
@@ -265,6 +273,7 @@ func (l *List[K, T]) reorder() {
 // Do carries out a command; page is the number of rows on the screen. It
 // reports whether the command is one of a list's.
 func (l *List[K, T]) Do(c command.ID, page int) bool {
+	l.touched = true
 	switch c {
 	case command.Down:
 		l.move(1)
@@ -295,6 +304,12 @@ func (l *List[K, T]) Do(c command.ID, page int) bool {
 		l.startTyping()
 	case command.Mark, command.MarkRange, command.MarkAll:
 		l.mark(c)
+	case command.NextMatch, command.PrevMatch:
+		step := 1
+		if c == command.PrevMatch {
+			step = -1
+		}
+		l.Seek(step, func(T) bool { return true })
 	default:
 		return false
 	}
@@ -310,6 +325,22 @@ func (l *List[K, T]) move(n int) {
 	}
 	l.line = min(max(l.line+n, 0), len(l.rows)-1)
 	l.cursor, l.hasCursor = l.cfg.Key(l.rows[l.line]), true
+}
+
+// Seek moves the cursor on, or back when step is -1, to the next row that want
+// takes, round about, and reports whether there is one; the row it is on comes
+// last.
+func (l *List[K, T]) Seek(step int, want func(T) bool) (it T, ok bool) {
+	n := len(l.rows)
+	for i := 1; i <= n; i++ {
+		at := ((l.line+i*step)%n + n) % n
+		if want(l.rows[at]) {
+			l.touched = true
+			l.move(at - l.line)
+			return l.rows[at], true
+		}
+	}
+	return it, false
 }
 
 // Back closes one level (text being typed, then the filter, then the marks)

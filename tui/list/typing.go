@@ -67,6 +67,7 @@ func (l *List[K, T]) Typing() bool { return l.typing }
 // the one before. It acts as it is typed; while the text has an error the last
 // good filter stays in force.
 func (l *List[K, T]) Key(k view.Key) {
+	l.touched = true
 	switch k.Name {
 	case "enter":
 		if l.err == nil {

@@ -1,6 +1,8 @@
 package ranks
 
 import (
+	"math"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/layout"
@@ -90,7 +92,7 @@ func (v *View) full(f *view.Frame, w, h int) []string {
 func (v *View) table(b *cell.Block, f *view.Frame, x *facts, w, rows int) {
 	g := fit(f.State, w, v.more)
 	v.hidden = g.hidden
-	g.head(b)
+	g.head(b, f)
 	from, to := v.list.Window(rows)
 	v.page = rows
 	for i, r := range v.list.Rows()[from:to] {
@@ -115,6 +117,7 @@ func nothing(s *model.State) cell.Text {
 // figure is one of the six figures at the top.
 type figure struct {
 	value, unit cell.Text
+	short       cell.Text // in place of a unit that does not fit
 	long        cell.Text // follows the unit where there is room
 	total       trend.Total
 }
@@ -126,12 +129,12 @@ func figuresOf(s *model.State) [6]figure {
 		queued = cell.Full(t.Queued)
 	}
 	return [6]figure{
-		{cell.Count(float64(t.RequestsPerSec)), cell.Lit(" req/s"), cell.Text{}, trend.Requests},
-		{cell.Ms(float64(t.TTFTMsP50)), cell.Lit(" ttft"), cell.Lit(" p50"), trend.TTFT},
-		{cell.Percent(float64(t.Hit)), cell.Lit(" hit"), cell.Text{}, trend.Hit},
-		{cell.Ratio(float64(t.Skew)), cell.Lit(" skew"), cell.Text{}, trend.Skew},
-		{queued, cell.Lit(" queued"), cell.Text{}, trend.Queued},
-		{cell.Full(t.Pins + t.OperatorPins), cell.Lit(" pins"), cell.Text{}, trend.Pins},
+		{cell.Count(float64(t.RequestsPerSec)), cell.Lit(" req/s"), cell.Lit("/s"), cell.Text{}, trend.Requests},
+		{cell.Ms(float64(t.TTFTMsP50)), cell.Lit(" ttft"), cell.Text{}, cell.Lit(" p50"), trend.TTFT},
+		{cell.Percent(float64(t.Hit)), cell.Lit(" hit"), cell.Text{}, cell.Text{}, trend.Hit},
+		{cell.Ratio(float64(t.Skew)), cell.Lit(" skew"), cell.Text{}, cell.Text{}, trend.Skew},
+		{queued, cell.Lit(" queued"), cell.Lit(" q"), cell.Text{}, trend.Queued},
+		{cell.Full(t.Pins + t.OperatorPins), cell.Lit(" pins"), cell.Lit(" p"), cell.Text{}, trend.Pins},
 	}
 }
 
@@ -161,9 +164,13 @@ func paintFigures(b *cell.Block, f *view.Frame, trends bool) {
 	for i, g := range all {
 		b.To(2 + i*step)
 		room := step - 1
+		unit := g.unit
+		if g.value.Width()+unit.Width() > room {
+			unit = g.short
+		}
 		b.Left(cell.Strong, min(room, g.value.Width()), g.value)
-		b.Left(cell.Dim, min(room-g.value.Width(), g.unit.Width()), g.unit)
-		if g.value.Width()+g.unit.Width()+g.long.Width() < room {
+		b.Left(cell.Dim, min(room-g.value.Width(), unit.Width()), unit)
+		if g.value.Width()+unit.Width()+g.long.Width() < room {
 			b.Put(cell.Dim, g.long)
 		}
 	}
@@ -174,8 +181,30 @@ func paintFigures(b *cell.Block, f *view.Frame, trends bool) {
 	w := max(step*4/5, min(11, step-2))
 	for i, g := range all {
 		b.To(2 + i*step)
-		b.Spark(cell.Trend, w, f.Trends.Total(g.total, w), 0, -1)
+		values := f.Trends.Total(g.total, w)
+		lo, hi := spread(values)
+		b.Spark(cell.Trend, w, values, lo, hi)
 	}
+}
+
+// spread is the range of a small chart: that of its values, but never less than
+// a fifth of the greatest, so that small changes look small and what never
+// changes lies in the middle; nothing but zeros lie at the bottom.
+func spread(values []float64) (lo, hi float64) {
+	lo, hi = math.Inf(1), math.Inf(-1)
+	for _, v := range values {
+		if v == v {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+	}
+	if math.IsInf(lo, 1) || hi <= 0 {
+		return 0, 1
+	}
+	if least := hi / 5; hi-lo < least {
+		middle := (lo + hi) / 2
+		lo, hi = middle-least/2, middle+least/2
+	}
+	return lo, hi
 }
 
 // lost says since when the figures are old, why, and what happens next.
@@ -184,15 +213,36 @@ func lost(b *cell.Block, f *view.Frame, second bool) {
 	b.Gap(2)
 	b.Put(cell.Crit, cell.Say("FEED LOST %s", cell.Clock(f.Lost.Since)))
 	b.Gap(3)
-	b.Put(cell.Plain, cell.Fit(f.Lost.Err, b.Width()-b.At()))
+	why := cell.Fit(f.Lost.Err, b.Width()-b.At()-1)
+	if f.Lost.Err == "" {
+		why = cell.Say("nothing came for %s", cell.Seconds(f.Lost.Age))
+		if long := cell.Say("%s, but the connection stands", why); long.Width() < b.Width()-b.At() {
+			why = long
+		}
+	}
+	b.Put(cell.Plain, why)
 	if !second {
 		return
 	}
 	b.Begin(cell.Normal)
 	b.Gap(2)
+	enter := cell.Glyph(f.Ink.Glyphs.Enter)
+	if f.Lost.Attempt == 0 {
+		b.Put(cell.Dim, cell.Say("waiting · %s connects anew", enter))
+		fine(b)
+		return
+	}
 	next := cell.Lit("now")
 	if f.Lost.Next > 0 {
 		next = cell.Say("in %s", cell.Seconds(f.Lost.Next))
 	}
-	b.Put(cell.Dim, cell.Say("try %s %s · ⏎ tries at once · the router itself may be fine", cell.Int(f.Lost.Attempt), next))
+	b.Put(cell.Dim, cell.Say("try %s %s · %s tries at once", cell.Int(f.Lost.Attempt), next, enter))
+	fine(b)
+}
+
+// fine adds, where there is room, that a lost feed need not be a lost router.
+func fine(b *cell.Block) {
+	if t := cell.Lit(" · the router itself may be fine"); t.Width() < b.Width()-b.At() {
+		b.Put(cell.Dim, t)
+	}
 }

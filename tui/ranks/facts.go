@@ -101,8 +101,9 @@ func (x *facts) hot(r *model.Rank) bool {
 // even is the skew below which no rank is named.
 const even = 1.10
 
-// skewSentence says in one sentence which rank holds the others up.
-func skewSentence(s *model.State, x *facts) cell.Text {
+// skewSentence says which rank holds the others up, in as many words as fit
+// into room cells.
+func skewSentence(s *model.State, x *facts, room int) cell.Text {
 	skew := float64(s.Totals.Skew)
 	switch {
 	case x.reported == 0:
@@ -114,8 +115,16 @@ func skewSentence(s *model.State, x *facts) cell.Text {
 	case skew < even:
 		return cell.Say("skew %s: the ranks are even (mean %s)", cell.Ratio(skew), cell.Kilo(x.skewMean))
 	}
-	return cell.Say("skew %s: %s holds every step (%s, mean %s)", cell.Ratio(skew), target(x.busiest.Target),
-		cell.Kilo(float64(x.busiest.Tokens)), cell.Kilo(x.skewMean))
+	head := cell.Say("skew %s: %s", cell.Ratio(skew), target(x.busiest.Target))
+	for _, t := range []cell.Text{
+		cell.Say("%s holds every step (%s, mean %s)", head, cell.Kilo(float64(x.busiest.Tokens)), cell.Kilo(x.skewMean)),
+		cell.Say("%s holds every step", head), head,
+	} {
+		if t.Width() <= room {
+			return t
+		}
+	}
+	return cell.Say("skew %s", cell.Ratio(skew))
 }
 
 // target is a target as text.

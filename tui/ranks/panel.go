@@ -150,7 +150,7 @@ func (p *side) chart(rows int) {
 	}
 	p.line()
 	now := count(p.r, cell.Kilo(float64(p.r.Tokens)))
-	title := cell.Say("tokens, last %s s", cell.Int(p.w))
+	title := cell.Say("tokens, last %s", cell.Lasting(p.f.Trends.Span(p.w)))
 	p.b.Left(cell.Title, p.w-now.Width(), title)
 	p.b.Put(cell.Strong, now)
 	if math.IsInf(lo, 1) {
@@ -159,6 +159,7 @@ func (p *side) chart(rows int) {
 		return
 	}
 	lo = floor(lo * 0.6)
+	hi = max(hi, lo+(hi-lo)*headroom)
 	role := cell.Trend
 	if p.x.hot(p.r) {
 		role = cell.BarHot
@@ -173,6 +174,10 @@ func (p *side) chart(rows int) {
 	p.b.Left(cell.Dim, p.w-3, foot(lo))
 	p.b.Put(cell.Dim, cell.Lit("now"))
 }
+
+// headroom is how far a chart reaches above its greatest value: what never
+// changes is no full block.
+const headroom = 1.15
 
 // foot is the value at the foot of the chart, which has one digit: 30k.
 func foot(v float64) cell.Text {
@@ -204,7 +209,11 @@ func (p *side) heaviest(convs []*model.Conv, n int) {
 		p.line()
 		name := max(6, p.w-18)
 		p.b.Left(cell.Plain, name, cell.Fit(c.Key.ID, name))
-		p.b.Right(cell.Dim, 10, cell.Say("%s turns", cell.Count(float64(c.Turns))))
+		turns := cell.Say("%s turns", cell.Count(float64(c.Turns)))
+		if c.Turns == 1 {
+			turns = cell.Lit("1 turn")
+		}
+		p.b.Right(cell.Dim, 10, turns)
 		p.b.Right(cell.Plain, 8, cell.Kilo(float64(c.CachedTokens)))
 	}
 }

@@ -122,19 +122,22 @@ func (v *View) Draw(f *view.Frame, w, h int) []string {
 func (v *View) Situate(f *view.Frame, s *command.Situation) {
 	v.update(f)
 	r, ok := v.list.Selected()
-	s.Selected = ok
+	s.Selected, s.Filtered = ok, v.list.Filtered()
 	s.Draining = ok && r.Availability == model.Draining
 }
 
 // Do carries out a command.
 func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	v.update(f)
+	v.list.Touch()
 	r, ok := v.list.Selected()
 	switch c {
 	case command.Columns:
 		v.more = !v.more
 	case command.Side:
 		v.noSide = !v.noSide
+	case command.Odd:
+		return v.nextOdd(f), true
 	case command.SortLeft, command.SortRight, command.Reverse:
 		v.chosen = true
 		return nil, v.list.Do(c, v.page)

@@ -13,7 +13,7 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	v.update(f)
 	x := gather(f.State)
 	if v.editor != nil {
-		return v.editor.Line(), nil
+		return v.editor.Line(f.Ink), nil
 	}
 	if f.Form != layout.Full {
 		return v.compactStatus(f, &x), nil
@@ -27,7 +27,11 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	if x.skew >= hotSkew {
 		role = cell.Warn
 	}
-	left = append(left, sep, cell.Run{Role: role, Text: skewSentence(f.State, &x)})
+	room := f.ScreenW - 1
+	for _, r := range left {
+		room -= r.Text.Width()
+	}
+	left = append(left, sep, cell.Run{Role: role, Text: skewSentence(f.State, &x, room-sep.Text.Width())})
 	if v.hidden > 0 && f.ScreenW < 78 {
 		left = append(left, sep, cell.Run{Role: cell.Dim, Text: cell.Say("+%s columns: w", cell.Int(v.hidden))})
 	}

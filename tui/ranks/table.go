@@ -91,7 +91,7 @@ func leftAligned(c column) bool {
 	return c == colRank || c == colState || c == colLoad
 }
 
-func (g *grid) head(b *cell.Block) {
+func (g *grid) head(b *cell.Block, f *view.Frame) {
 	b.Begin(cell.Normal)
 	b.Gap(g.widths[colMark])
 	for c := colRank; c < colTrend; c++ {
@@ -102,9 +102,10 @@ func (g *grid) head(b *cell.Block) {
 		}
 	}
 	cells := g.widths[colTrend] - 2
-	title := cell.Say("  %s s", cell.Int(3*cells))
+	span := cell.Lasting(f.Trends.Span(3 * cells))
+	title := cell.Say("  %s", span)
 	if cells > 20 {
-		title = cell.Say("  TOKENS, LAST %s s", cell.Int(3*cells))
+		title = cell.Say("  TOKENS, LAST %s", span)
 	}
 	b.Left(cell.Title, g.widths[colTrend], title)
 }
@@ -199,7 +200,7 @@ func (g *grid) trend(b *cell.Block, f *view.Frame, x *facts, r *model.Rank) {
 // appended to buf. Cells keep their samples while time goes on: the newest is
 // the one that fills up.
 func every(buf []float64, f *view.Frame, t model.Target, n, per int) []float64 {
-	rest := f.Trends.Samples() % per
+	rest := f.Trends.Shown() % per
 	if rest == 0 {
 		rest = per
 	}

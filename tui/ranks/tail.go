@@ -104,7 +104,7 @@ func strip(b *cell.Block, f *view.Frame, w int) {
 	values := f.Trends.Total(trend.Skew, n)
 	b.Begin(cell.Normal)
 	b.Gap(1)
-	b.Rule(w-2, cell.Say("Skew, last %s s", cell.Int(len(values))))
+	b.Rule(w-2, cell.Say("Skew, last %s", cell.Lasting(f.Trends.Span(len(values)))))
 	lo, hi := 1.0, 1.0
 	for _, v := range values {
 		if v == v {

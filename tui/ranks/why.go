@@ -35,9 +35,11 @@ func (p *side) explain() (reason, next cell.Text) {
 		return cell.Lit("weight 0: it takes no new work."), cell.Lit("try: W weight above 0")
 	case x.hot(r) && many:
 		return cell.Say("why so full: %s pins, %s the median.", cell.Full(pins), cell.Ratio(float64(pins)/float64(x.medianPins))),
-			cell.Lit("try: ⏎, mark idle ones, M migrate")
+			cell.Say("try: %s, mark idle ones, M migrate", cell.Glyph(p.f.Ink.Glyphs.Enter))
+	case x.hot(r) && (s.Settings.RouterMode == model.ModeKV || s.Settings.RouterMode == model.ModeLockstep):
+		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Decisions, why they went here, or W a lower weight")
 	case x.hot(r) && s.Settings.AttentionDpConfig.Policy() == model.PolicyKVAware:
-		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 3 Tuning, a larger β, or W a lower weight")
+		return cell.Lit("why so full: long prefixes draw requests here."), cell.Lit("try: 5 Tuning, a larger β, or W a lower weight")
 	case x.hot(r):
 		return cell.Lit("why so full: it holds the longest prompts."), cell.Lit("try: W a lower weight")
 	case x.mean > 0 && float64(r.Tokens) < 0.5*x.mean:
@@ -61,7 +63,7 @@ func (p *side) wrap(role cell.Role, t cell.Text) {
 func (p *side) keys() {
 	type hint struct{ key, word cell.Text }
 	hints := []hint{
-		{cell.Lit("⏎"), cell.Lit("convs")},
+		{cell.Glyph(p.f.Ink.Glyphs.Enter), cell.Lit("convs")},
 		{cell.Lit("W"), cell.Lit("weight")},
 		{cell.Lit("D"), cell.Lit("drain")},
 	}

@@ -4,6 +4,7 @@ package table
 
 import (
 	"strings"
+	"unicode"
 
 	"adpdeck/tui/cell"
 )
@@ -41,11 +42,10 @@ func OrderText(l Ordered) cell.Text {
 	return cell.Say("sort %s ▲", cell.Foreign(name))
 }
 
-// Quote writes a value so that a filter takes it as it stands. The filter
-// language cannot name a quote, so those are left out.
+// Quote writes a value so that a filter takes it as it stands.
 func Quote(s string) string {
-	if strings.ContainsAny(s, " \t|:<>!\"") {
-		return `"` + strings.ReplaceAll(s, `"`, "") + `"`
+	if s != "" && !strings.ContainsAny(s, " \t\r\n\v\f|:<>!\"\\") && !strings.ContainsFunc(s, unicode.IsSpace) {
+		return s
 	}
-	return s
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
 }

@@ -1,10 +1,12 @@
-// Package trend remembers figures at one sample a second, for the small charts.
+// Package trend remembers figures at one sample a second of the wall clock, for
+// the small charts; Span says how much of the router's time that is.
 // A sample that was not taken is unknown (NaN), never 0. The rings are bounded;
 // a Book belongs to one goroutine.
 package trend
 
 import (
 	"math"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -58,8 +60,9 @@ const (
 type Book struct {
 	totals [numTotals]Series
 	tokens map[model.Target]*Series
-	at     int // samples taken
-	back   int // samples that a frozen screen lies behind
+	times  [Kept]time.Time // of the router, by sample
+	at     int             // samples taken
+	back   int             // samples that a frozen screen lies behind
 }
 
 // NewBook returns an empty book.
@@ -103,8 +106,33 @@ func (b *Book) Sample(s *model.State) {
 			delete(b.tokens, t)
 		}
 	}
+	b.times[b.at%Kept] = s.At
 	b.at++
 }
+
+// Span returns how much of the router's time n samples cover: n seconds for
+// live traffic, more or less for a simulation that runs faster or slower. It is
+// measured over the newest samples, and n seconds while there are too few.
+func (b *Book) Span(n int) time.Duration {
+	newest := b.at - 1 - b.back
+	first := max(0, b.at-Kept, newest-paceSamples)
+	if newest <= first || !b.times[newest%Kept].After(b.times[first%Kept]) {
+		return time.Duration(n) * time.Second
+	}
+	pace := b.times[newest%Kept].Sub(b.times[first%Kept]).Seconds() / float64(newest-first)
+	step := 0.05 // samples are not taken to the millisecond: round what they say
+	if pace > 1.5 {
+		step = 0.5
+	}
+	pace = max(step, math.Round(pace/step)*step)
+	if math.Abs(pace-1) < 0.15 {
+		pace = 1
+	}
+	return time.Duration(float64(n) * pace * float64(time.Second))
+}
+
+// paceSamples is how many of the newest samples Span looks back.
+const paceSamples = 12
 
 // empty reports whether no sample is known.
 func (s *Series) empty() bool {
@@ -121,6 +149,10 @@ func (b *Book) SetBack(back int) { b.back = max(back, 0) }
 
 // Samples returns how many samples were taken so far.
 func (b *Book) Samples() int { return b.at }
+
+// Shown returns how many samples were taken by the moment that is shown: all of
+// them, or fewer on a frozen screen.
+func (b *Book) Shown() int { return max(0, b.at-b.back) }
 
 // Total returns the last n samples of a figure, oldest first, fewer when fewer
 // are kept. The slice is valid until the next Sample.

@@ -56,3 +56,34 @@ func TestBookKeepsUnknownUnknown(t *testing.T) {
 		t.Errorf("older than everything kept: %v", got)
 	}
 }
+
+func TestSpanIsTheRoutersTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		period time.Duration
+		n      int
+		want   time.Duration
+	}{
+		"live":             {time.Second, 30, 30 * time.Second},
+		"live, not to the": {1040 * time.Millisecond, 30, 30 * time.Second},
+		"eight times":      {8 * time.Second, 30, 4 * time.Minute},
+		"a quarter":        {250 * time.Millisecond, 40, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := NewBook()
+			if got := b.Span(c.n); got != time.Duration(c.n)*time.Second {
+				t.Errorf("without samples %v", got)
+			}
+			for i := range 2 * Kept {
+				b.Sample(&model.State{At: time.Unix(0, 0).Add(time.Duration(i) * c.period)})
+			}
+			b.SetBack(Kept - 1)
+			if got := b.Span(c.n); got != time.Duration(c.n)*time.Second {
+				t.Errorf("at the oldest %v", got)
+			}
+			b.SetBack(3)
+			if got := b.Span(c.n); got != c.want {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -80,20 +80,26 @@ func (v *View) list(b *cell.Block, f *view.Frame, d *doc, g *grid, lines []line,
 func (v *View) policyLine(b *cell.Block, f *view.Frame) {
 	b.Begin(cell.Normal)
 	b.Gap(1)
-	b.Put(cell.Title, cell.Lit("POLICY"))
-	b.Gap(3)
-	field, _ := model.FieldByName(model.FieldPolicy)
-	b.Put(cell.Strong, edit.Pretty(&field, inForce(f, &field, nil)))
-	if s, ok := f.StagedValue(model.FieldPolicy, nil); ok {
-		b.Put(cell.Dim, cell.Lit(" → "))
-		b.Put(cell.Staged, edit.Pretty(&field, s))
-	}
-	b.Gap(3)
+	named(b, f, cell.Lit("MODE"), model.FieldRouterMode)
+	named(b, f, cell.Lit("POLICY"), model.FieldPolicy)
 	b.Put(cell.Key, cell.Lit("o"))
 	b.Put(cell.Dim, cell.Lit(" change"))
 	if n := len(f.Staged); n > 0 {
 		v.stagedHint(b, n)
 	}
+}
+
+// named paints a field with options and its value, staged after it.
+func named(b *cell.Block, f *view.Frame, title cell.Text, name string) {
+	field, _ := model.FieldByName(name)
+	b.Put(cell.Title, title)
+	b.Gap(2)
+	b.Put(cell.Strong, edit.Pretty(&field, inForce(f, &field, nil)))
+	if s, ok := f.StagedValue(name, nil); ok {
+		b.Put(cell.Dim, cell.Lit(" → "))
+		b.Put(cell.Staged, edit.Pretty(&field, s))
+	}
+	b.Gap(3)
 }
 
 // stagedHint says how many values are staged and, as far as there is room,
@@ -148,6 +154,9 @@ func (v *View) compact(f *view.Frame, d *doc, it item, w, h int) []string {
 	b.Gap(1)
 	field, _ := model.FieldByName(model.FieldPolicy)
 	b.Put(cell.Strong, edit.Pretty(&field, current(f, &field, nil)))
+	if d.steers() {
+		b.Put(cell.Dim, cell.Say(" · mode %s", cell.Foreign(string(d.mode))))
+	}
 	if n := len(f.Staged); n > 0 {
 		b.Put(cell.Staged, cell.Say("  %s staged", cell.Int(n)))
 		b.Put(cell.Key, cell.Lit("  A"))
@@ -163,7 +172,7 @@ func (v *View) compact(f *view.Frame, d *doc, it item, w, h int) []string {
 // means.
 func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	if v.editor != nil {
-		return v.editor.Line(), nil
+		return v.editor.Line(f.Ink), nil
 	}
 	d := gather(f)
 	it := v.cursor(f, &d)
@@ -174,9 +183,9 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	case ok:
 		left = []cell.Run{{Role: cell.Dim, Text: cell.Foreign(field.Help)}}
 	case it.kind == kindRevision:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Lit("U or ⏎ takes this change back; undoing an undo is the redo")}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("U or %s takes this change back; undoing an undo is the redo", cell.Glyph(f.Ink.Glyphs.Enter))}}
 	case it.kind == kindMore:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Lit("⏎ lists every rank, to stage its weight")}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("%s lists every rank, to stage its weight", cell.Glyph(f.Ink.Glyphs.Enter))}}
 	}
 	return left, nil
 }

@@ -57,7 +57,7 @@ func (v *View) revision(b *cell.Block, f *view.Frame, it item, cursor bool, w in
 	if mark.Width() > 0 {
 		room -= mark.Width() + 2
 	}
-	b.Left(plain, max(room, 0), cell.Fit(r.What, max(room, 0)))
+	b.Left(plain, max(room, 0), view.Change(f.State.Revisions, r, max(room, 0)))
 	b.Gap(2)
 	b.Put(role, mark)
 }
@@ -123,7 +123,7 @@ func facts(b *cell.Block, f *view.Frame, d *doc, it item) {
 		}
 	}
 	if rev, ok := revision(f, it); ok {
-		wrap(cell.Strong, cell.Fit(rev.What, 200))
+		wrap(cell.Strong, view.Change(f.State.Revisions, rev, 200))
 		say(cell.Lit("version"), cell.Plain, cell.Say("v%s at %s", cell.Int(rev.Version), cell.Clock(rev.At)))
 		say(cell.Lit("by"), cell.Plain, cell.Fit(rev.Actor, 40))
 		say(cell.Lit("reason"), cell.Plain, reasonOf(&rev))
@@ -134,7 +134,7 @@ func facts(b *cell.Block, f *view.Frame, d *doc, it item) {
 	}
 	field, t, ok := it.value()
 	if !ok {
-		wrap(cell.Dim, cell.Lit("⏎ lists every rank, to stage its weight."))
+		wrap(cell.Dim, cell.Say("%s lists every rank, to stage its weight.", cell.Glyph(f.Ink.Glyphs.Enter)))
 		return
 	}
 	name := cell.Foreign(field.Label)

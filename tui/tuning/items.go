@@ -60,56 +60,140 @@ type line struct {
 // doc is the settings as they would be with what is staged, and the fields in
 // the order of the screen.
 type doc struct {
-	policy                       model.Policy // with what is staged
-	gate                         bool
-	used, gates, unused, switchs []model.Field
+	policy  model.Policy     // with what is staged
+	mode    model.RouterMode // likewise
+	cluster model.ClusterConfig
+	gate    bool
+	// used are the names of the engine tier's that act, groups the cluster tier's.
+	used, gates, unused, switchs []string
+	groups                       []group
+}
+
+// group is a part of the cluster tier's fields.
+type group struct {
+	title  cell.Text
+	fields []string
+}
+
+// groupOf is the group that begins with the cluster tier's field called name.
+func groupOf(name string) (title cell.Text, begins bool) {
+	switch name {
+	case "router_prefill_load_scale":
+		return cell.Lit("COST OF A RANK"), true
+	case "router_track_active_blocks":
+		return cell.Lit("WHAT IS TRACKED"), true
+	case "router_queue_threshold":
+		return cell.Lit("LIMITS, QUEUE, AFFINITY"), true
+	}
+	return cell.Text{}, false
 }
 
 func gather(f *view.Frame) doc {
 	trial := f.State.Settings
-	for _, fv := range f.Staged {
-		// One that cannot stand is left out; the apply dialog says so.
-		_, _ = model.SetField(&trial, fv)
+	if _, err := model.SetFields(&trial, f.Staged); err != nil {
+		for _, fv := range f.Staged {
+			// One that cannot stand is left out; the apply dialog says so.
+			_, _ = model.SetField(&trial, fv)
+		}
 	}
-	d := doc{policy: trial.AttentionDpConfig.Policy(), gate: trial.AttentionDpConfig.EnableBalance}
-	for _, field := range model.Fields() {
+	d := doc{
+		policy: trial.AttentionDpConfig.Policy(), mode: trial.RouterMode, cluster: trial.Cluster(), gate: trial.AttentionDpConfig.EnableBalance,
+		groups: []group{{title: cell.Lit("CLUSTER TIER")}},
+	}
+	tier := false // from here on the fields are the cluster tier's
+	all := model.Fields()
+	for i := range all {
+		field := &all[i]
+		if title, begins := groupOf(field.Name); begins {
+			d.groups = append(d.groups, group{title: title})
+			tier = true
+		}
 		switch {
 		case field.Name == model.FieldPolicy || field.PerTarget:
+		case field.Name == model.FieldRouterMode:
+			d.groups[0].fields = append(d.groups[0].fields, field.Name)
 		case field.Name == model.FieldKVCacheAware || field.Name == model.FieldConversationAffinity:
-			d.switchs = append(d.switchs, field)
+			d.switchs = append(d.switchs, field.Name)
 		case field.Name == model.FieldEnableBalance || field.Needs == model.FieldEnableBalance:
-			d.gates = append(d.gates, field)
-		case !field.UsedBy(d.policy):
-			d.unused = append(d.unused, field)
+			d.gates = append(d.gates, field.Name)
+		case !d.reads(field):
+			d.unused = append(d.unused, field.Name)
+		case tier:
+			last := &d.groups[len(d.groups)-1]
+			last.fields = append(last.fields, field.Name)
 		default:
-			d.used = append(d.used, field)
+			d.used = append(d.used, field.Name)
 		}
 	}
 	return d
 }
 
+// steers reports that the cluster tier chooses the rank, so that no policy of
+// the engine tier is asked.
+func (d *doc) steers() bool { return d.mode == model.ModeKV || d.mode == model.ModeLockstep }
+
+// idle reports that the field belongs to a policy, and none is asked. The bound
+// on bindings holds in every mode.
+func (d *doc) idle(field *model.Field) bool {
+	return d.steers() && len(field.Policies) > 0 && field.Name != model.FieldMaxSessions
+}
+
+// reads reports whether the mode and the policy look at the field.
+func (d *doc) reads(field *model.Field) bool {
+	if field.Name == model.FieldMaxSessions && d.steers() {
+		return true
+	}
+	return field.UsedBy(d.policy) && field.UsedIn(d.mode) && !d.idle(field)
+}
+
 // off says why a field does nothing now, empty when it acts.
 func (d *doc) off(field *model.Field) cell.Text {
 	switch {
-	case !field.UsedBy(d.policy):
-		t := cell.Foreign(string(field.Policies[0]))
-		if len(field.Policies) > 1 {
-			t = cell.Say("%s, %s", t, cell.Foreign(string(field.Policies[1])))
-			return cell.Say("policies %s use it", t)
-		}
-		return cell.Say("policy %s uses it", t)
+	case d.idle(field):
+		return cell.Say("mode %s picks ranks itself", cell.Foreign(string(d.mode)))
+	case !d.reads(field) && !field.UsedIn(d.mode):
+		return usedBy(cell.Lit("mode"), field.Modes)
+	case !d.reads(field):
+		return usedBy(cell.Lit("policy"), field.Policies)
 	case field.Needs == model.FieldEnableBalance && !d.gate:
 		return cell.Lit("needs the balance gate on")
+	case field.Name == "shared_cache_multiplier" && d.cluster.SharedCacheType == model.SharedCacheNone:
+		return cell.Lit("needs a shared cache")
+	case field.Name == "router_track_output_blocks" && !d.cluster.TrackActiveBlocks:
+		return cell.Lit("needs track blocks on")
 	}
 	return cell.Text{}
 }
 
+// usedBy says which of what kind read a field.
+func usedBy[T ~string](kind cell.Text, names []T) cell.Text {
+	var t cell.Text
+	for i, n := range names {
+		if i == 2 && len(names) > 3 {
+			t = cell.Say("%s +%s", t, cell.Int(len(names)-i))
+			break
+		}
+		if i > 0 {
+			t = cell.Say("%s, %s", t, cell.Foreign(string(n)))
+		} else {
+			t = cell.Foreign(string(n))
+		}
+	}
+	if len(names) == 1 {
+		return cell.Say("%s %s uses it", kind, t)
+	}
+	if kind == cell.Lit("policy") {
+		kind = cell.Lit("policie")
+	}
+	return cell.Say("%ss %s use it", kind, t)
+}
+
 // knobs are the lines of fields and weights.
 func (v *View) knobs(f *view.Frame, d *doc, airy bool) []line {
-	var out []line
-	add := func(fields []model.Field) {
-		for i := range fields {
-			out = append(out, line{item: item{kind: kindKnob, name: fields[i].Name}})
+	out := make([]line, 0, 96)
+	add := func(names []string) {
+		for _, n := range names {
+			out = append(out, line{item: item{kind: kindKnob, name: n}})
 		}
 	}
 	title := func(t cell.Text) {
@@ -118,13 +202,25 @@ func (v *View) knobs(f *view.Frame, d *doc, airy bool) []line {
 		}
 		out = append(out, line{title: t})
 	}
+	groups := d.groups
+	if d.steers() { // what decides comes first
+		add(groups[0].fields)
+		add(groups[1].fields)
+		groups = groups[2:]
+	}
 	add(d.used)
 	title(cell.Lit("RANK WEIGHT"))
 	out = append(out, v.weights(f)...)
+	for _, g := range groups {
+		if len(g.fields) > 0 {
+			title(g.title)
+			add(g.fields)
+		}
+	}
 	title(cell.Lit("BALANCE GATE"))
 	add(d.gates)
 	if len(d.unused) > 0 {
-		title(cell.Say("NOT USED BY %s", cell.Foreign(string(d.policy))))
+		title(cell.Lit("NOT USED NOW"))
 		add(d.unused)
 	}
 	title(cell.Lit("UPSTREAM'S SWITCHES"))

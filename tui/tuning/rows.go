@@ -88,9 +88,9 @@ func moreText(f *view.Frame, w int) cell.Text {
 		}
 	}
 	if rest == len(f.State.Ranks) {
-		return cell.Say("all %s at %s   ⏎ lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2))
+		return cell.Say("all %s at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), cell.Glyph(f.Ink.Glyphs.Enter))
 	}
-	return cell.Say("%s more at %s   ⏎ lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2))
+	return cell.Say("%s more at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), cell.Glyph(f.Ink.Glyphs.Enter))
 }
 
 // value paints name, value in force, staged value, range and default.
@@ -164,7 +164,10 @@ func sliderOf(field *model.Field, now, staged string, isStaged bool) cell.Slider
 	s := cell.Slider{
 		Lo: field.Min, Hi: field.Max, LoText: cell.Count(field.Min), HiText: cell.Count(field.Max), HasStaged: isStaged,
 	}
-	s.Now, _ = strconv.ParseFloat(now, 64)
+	s.Now = float64(model.Unknown()) // none stands nowhere on the range
+	if x, err := strconv.ParseFloat(now, 64); err == nil {
+		s.Now = x
+	}
 	if x, err := strconv.ParseFloat(staged, 64); err == nil {
 		s.Staged = x
 	} else {

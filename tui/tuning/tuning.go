@@ -21,6 +21,7 @@ import (
 type View struct {
 	at       item // under the cursor
 	line     int  // where it stood, for when it is gone
+	knob     item // where tab left the knobs
 	allRanks bool // every rank's weight is listed
 	editor   *edit.Value
 	page     int
@@ -86,6 +87,8 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 	switch c {
 	case command.Down, command.Up, command.First, command.Last, command.PageDown, command.PageUp:
 		v.move(f, &d, c)
+	case command.NextPane:
+		v.otherPane(f, &d, it)
 	case command.StepLess, command.StepMore, command.LeapLess, command.LeapMore:
 		return v.step(f, it, c), true
 	case command.Edit:
@@ -115,7 +118,18 @@ func (v *View) Undo(f *view.Frame) (in view.Intent, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return view.Show{Dialog: dialog.NewUndo(f, rev)}, true
+	return takeBack(f, rev), true
+}
+
+// takeBack asks whether to undo a revision, or says that it cannot be.
+func takeBack(f *view.Frame, rev model.Revision) view.Intent {
+	switch {
+	case rev.Version <= 1:
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s is how the router started: there is nothing before it", cell.Int(rev.Version))}
+	case rev.UndoneBy != 0:
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: U on v%s does it again", cell.Int(rev.Version), cell.Int(rev.UndoneBy))}
+	}
+	return view.Show{Dialog: dialog.NewUndo(f, rev)}
 }
 
 // move moves the cursor over the items, past titles and blank rows.
@@ -143,6 +157,25 @@ func (v *View) move(f *view.Frame, d *doc, c command.ID) {
 	v.at = all[v.line]
 }
 
+// otherPane puts the cursor on the newest revision, or from the history back on
+// the knob where it was.
+func (v *View) otherPane(f *view.Frame, d *doc, it item) {
+	all := v.items(f, d)
+	to := v.knob
+	if it.kind != kindRevision {
+		v.knob = it
+		to = all[len(all)-1]
+		if len(f.State.Revisions) > 0 {
+			to = item{kind: kindRevision, version: f.State.Revisions[0].Version}
+		}
+	}
+	if i := index(all, to); i >= 0 {
+		v.at, v.line = to, i
+		return
+	}
+	v.at, v.line = all[0], 0
+}
+
 // step stages the value one step away.
 func (v *View) step(f *view.Frame, it item, c command.ID) view.Intent {
 	field, t, ok := it.value()
@@ -153,6 +186,9 @@ func (v *View) step(f *view.Frame, it item, c command.ID) view.Intent {
 	large := c == command.LeapMore || c == command.LeapLess
 	now := current(f, &field, t)
 	next, ok := edit.Step(&field, now, up, large)
+	if !ok && field.Optional {
+		return view.Toast{Level: view.Note, Text: cell.Say("%s is unset: e types a value", cell.Foreign(field.Label))}
+	}
 	if !ok || edit.Same(&field, now, next) {
 		return view.Toast{Level: view.Note, Text: cell.Say("%s: that is the end, %s", cell.Foreign(field.Label), cell.Foreign(field.Allowed()))}
 	}
@@ -192,7 +228,7 @@ func (v *View) edit(f *view.Frame, it item) view.Intent {
 		return nil
 	case kindRevision:
 		if rev, ok := revision(f, it); ok {
-			return view.Show{Dialog: dialog.NewUndo(f, rev)}
+			return takeBack(f, rev)
 		}
 		return nil
 	}

@@ -40,6 +40,12 @@ func TestFrames(t *testing.T) {
 			v.allRanks = true
 			v.at = item{kind: kindWeight, target: fixture.T("w2", 3)}
 		}},
+		"kv":       {fixture.KV(), nil},
+		"lockstep": {fixture.Indexed(model.ModeLockstep), func(v *View, f *view.Frame) { v.Select("router_queue_threshold") }},
+		"mode_staged": {fixture.Normal(), func(v *View, f *view.Frame) {
+			f.Staged = []model.FieldValue{{Field: model.FieldRouterMode, Value: "kv"}, {Field: "router_queue_threshold", Value: "4"}}
+			v.Select("router_queue_threshold")
+		}},
 		"empty":   {fixture.Empty(), nil},
 		"hostile": {fixture.Hostile(), func(v *View, f *view.Frame) { v.at = item{kind: kindRevision, version: 1412} }},
 		"editing": {fixture.Normal(), func(v *View, f *view.Frame) {
@@ -135,6 +141,13 @@ func TestWhichKnobsAreOff(t *testing.T) {
 		"other policy staged":        {fixture.Normal(), []model.FieldValue{{Field: model.FieldPolicy, Value: "conversation"}}, model.FieldMaxSessions, ""},
 		"not with the staged policy": {fixture.Normal(), []model.FieldValue{{Field: model.FieldPolicy, Value: "conversation"}}, model.FieldLoadBalanceWeight, "policy kv_aware uses it"},
 		"gate off":                   {fixture.Normal(), nil, model.FieldTimeoutIters, "needs the balance gate on"},
+		"kv cost in round_robin":     {fixture.Normal(), nil, "router_prefill_load_scale", "mode kv uses it"},
+		"kv cost, mode staged":       {fixture.Normal(), []model.FieldValue{{Field: model.FieldRouterMode, Value: "kv"}}, "router_prefill_load_scale", ""},
+		"policy where ranks are set": {fixture.KV(), nil, model.FieldLoadBalanceWeight, "mode kv picks ranks itself"},
+		"bindings hold everywhere":   {fixture.KV(), nil, model.FieldMaxSessions, ""},
+		"both scored modes":          {fixture.Normal(), nil, "router_temperature", "modes kv, lockstep use it"},
+		"lockstep only":              {fixture.KV(), nil, "lockstep_weight", "mode lockstep uses it"},
+		"no shared cache":            {fixture.KV(), nil, "shared_cache_multiplier", "needs a shared cache"},
 		"gate staged":                {fixture.Normal(), []model.FieldValue{{Field: model.FieldEnableBalance, Value: "true"}}, model.FieldTimeoutIters, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +170,7 @@ func TestEveryFieldIsReached(t *testing.T) {
 	v := New()
 	v.Do(f, command.First)
 	seen := map[string]bool{model.FieldPolicy: true, model.FieldWeight: true} // the policy's line; ranks have theirs
-	for range 60 {
+	for range 90 {
 		seen[v.at.name] = true
 		v.Do(f, command.Down)
 	}
@@ -179,6 +192,38 @@ func TestEveryFieldIsReached(t *testing.T) {
 	}
 }
 
+// A value that can be unset is: by its word, and by the default.
+func TestUnsettingAValue(t *testing.T) {
+	s := fixture.KV()
+	x := 4.0
+	s.Settings.ClusterConfig.QueueThreshold = &x
+	f := fixture.Frame(s, 80, 24)
+	v := New()
+	v.Select("router_queue_threshold")
+	if in, _ := v.Do(f, command.Default); staging(in) != "router_queue_threshold none" {
+		t.Errorf("default stages %s", staging(in))
+	}
+	v.Do(f, command.Edit)
+	var in view.Intent
+	for _, k := range []string{"n", "o", "n", "e", "enter"} {
+		in = v.Key(f, view.Key{Name: k, Runes: []rune(k)[:1]})
+	}
+	if v.Typing() || staging(in) != "router_queue_threshold none" {
+		t.Errorf("typing none stages %s", staging(in))
+	}
+	v.Select("active_prefill_tokens_threshold")
+	if in, _ := v.Do(f, command.StepMore); staging(in) != "toast" {
+		t.Errorf("a step from none stages %s", staging(in))
+	}
+	v.Do(f, command.Edit)
+	for _, k := range []string{"9", "enter"} {
+		in = v.Key(f, view.Key{Name: k, Runes: []rune(k)[:1]})
+	}
+	if staging(in) != "active_prefill_tokens_threshold 9" {
+		t.Errorf("typing 9 stages %s", staging(in))
+	}
+}
+
 func TestAnyRanksWeightCanBeStaged(t *testing.T) {
 	f := fixture.Frame(fixture.Normal(), 80, 24)
 	v := New()
@@ -191,5 +236,26 @@ func TestAnyRanksWeightCanBeStaged(t *testing.T) {
 	}
 	if !v.Back(f) || v.allRanks {
 		t.Error("esc closes the list of all ranks")
+	}
+}
+
+func TestUndoOfASelectedRevisionAsksOrSaysWhyNot(t *testing.T) {
+	f := fixture.Frame(fixture.Normal(), 120, 40)
+	f.State.Revisions = []model.Revision{{Version: 4, Undoes: 3}, {Version: 3, UndoneBy: 4}, {Version: 2}, {Version: 1}}
+	for version, want := range map[uint64]string{
+		4: "", 2: "",
+		3: "v3 was undone already: U on v4 does it again",
+		1: "v1 is how the router started: there is nothing before it",
+	} {
+		v := New()
+		v.at = item{kind: kindRevision, version: version}
+		in, ok := v.Undo(f)
+		got := ""
+		if toast, is := in.(view.Toast); is {
+			got = toast.Text.String()
+		}
+		if !ok || got != want {
+			t.Errorf("v%d: %q, want %q", version, got, want)
+		}
 	}
 }

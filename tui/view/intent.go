@@ -78,6 +78,17 @@ func (All) intent()     {}
 // Filterer is a view that takes a filter from another view.
 type Filterer interface{ SetFilter(text string) }
 
+// Table is what a view exports: raw values, not what is painted. A nil, an
+// unknown number and the zero time are left empty.
+type Table struct {
+	Name    string // for the file's name: ranks
+	Columns []string
+	Rows    [][]any // strings, ints, floats and times, as many as Columns
+}
+
+// Exporter is a view whose filtered rows can be written to a file.
+type Exporter interface{ Export(f *Frame) Table }
+
 // Sorter is a view whose order the frame's chooser can change.
 type Sorter interface {
 	// SortFields names the columns to sort by, the present one, and whether its

@@ -16,8 +16,8 @@ import (
 //
 // A restart is told by content and connection, not by number alone: a number
 // that was there before with other bytes is another process, and so is an old
-// number that opens a new connection with bytes nobody remembers. A duplicate
-// has the bytes that were seen. A restart wipes this publisher's ranks at once.
+// number that opens a new connection, or is followed by the next, with bytes
+// nobody remembers. A duplicate has the bytes that were seen. A restart wipes this publisher's ranks at once.
 //
 // During a gap the feed is in doubt: live batches wait (bounded), and the
 // replay goes first. Nothing is wiped unless batches are known to be lost. On a
@@ -33,15 +33,19 @@ type Feed struct {
 	batch  Batch
 	filter filter
 
-	next    uint64 // the number that comes next
-	began   bool   // something was handed on since the last wipe or start
-	first   uint64 // first number of this process that was handed on
-	conn    uint64 // connection of the newest live batch
-	heard   bool   // any live batch came
-	seen    memory
-	highest uint64 // highest live number of this process
-	gap     gap
-	replay  replay
+	next  uint64 // the number that comes next
+	began bool   // something was handed on since the last wipe or start
+	first uint64 // first number of this process that was handed on
+	conn  uint64 // connection of the newest live batch
+	heard bool   // any live batch came
+	seen  memory
+	// forgotten is the newest old batch whose content nobody remembers: one is a
+	// late duplicate, two in a row are another process.
+	forgotten happening
+	highest   uint64 // highest live number of this process
+	onConn    uint64 // highest live number on this connection
+	gap       gap
+	replay    replay
 
 	ranks []int32 // ranks spoken for, configured one first
 	health
@@ -109,13 +113,17 @@ func (f *Feed) Live(now time.Time, conn, seq uint64, payload []byte) {
 		f.stats.Duplicates++
 		return
 	}
+	if fresh {
+		f.onConn = 0
+	}
+	f.onConn = max(f.onConn, seq)
 	if f.restarted(fresh, seq, content) {
+		f.onConn = seq
 		f.restart(now, conn, seq, payload, content)
 		return
 	}
-	if fresh && f.began && seq >= f.next && f.cfg.Replay {
-		f.gap.begin(now)
-		f.gap.verify = true
+	if fresh && f.cfg.Replay && seq >= f.next {
+		f.suspect(now, conn)
 	}
 	f.highest = max(f.highest, seq)
 	switch {
@@ -143,10 +151,31 @@ func (f *Feed) restarted(fresh bool, seq, content uint64) bool {
 	if !f.began || seq >= f.next {
 		return false
 	}
+	if f.cfg.Format == TRTJSON && seq == 0 {
+		return true // a drained number never comes again, and event 0 is the same in every process
+	}
 	if known, ok := f.seen.get(seq); ok {
 		return known != content
 	}
-	return fresh || seq == 0 && f.first > 0
+	run := f.forgotten.n > 0 && seq == f.forgotten.seq+1
+	f.forgotten = happening{seq: seq, n: 1}
+	return fresh || run || seq == 0 && f.first > 0 || f.cfg.Format == TRTJSON
+}
+
+// suspect prepares for the case that a new connection leads to a process that
+// restarted unseen: the next replay must show that it did not. Answers on their
+// way, and batches held from other connections, are from before and do not
+// count; the replay brings them again if they are still true.
+func (f *Feed) suspect(now time.Time, conn uint64) {
+	if f.replay.asking {
+		f.replay.stale = true
+	}
+	f.gap.keepOnly(conn)
+	f.highest = f.onConn
+	if f.began {
+		f.gap.begin(now)
+		f.gap.verify = true
+	}
 }
 
 func (f *Feed) restart(now time.Time, conn, seq uint64, payload []byte, content uint64) {
@@ -170,6 +199,7 @@ func (f *Feed) forget(now time.Time) {
 	f.wipe(true)
 	f.filter = newFilter(f.cfg.Format, f.cfg.BlockTokens)
 	f.seen.reset()
+	f.forgotten = happening{}
 	f.gap = gap{}
 	f.replay = replay{asking: f.replay.asking, stale: f.replay.asking, asked: f.replay.asked}
 	f.next, f.first, f.began, f.highest = 0, 0, false, 0

@@ -149,7 +149,7 @@ func (r *rig) settle() {
 func (r *rig) equal() {
 	r.t.Helper()
 	if got := r.c.held[0]; !maps.Equal(got, r.g.truth) {
-		r.t.Fatalf("index holds %d blocks, engine %d; %+v", len(got), len(r.g.truth), r.f.Stats())
+		r.t.Fatalf("index holds %d blocks, engine %d; %+v next %d highest %d joined %+v lost %+v began %v hist %d", len(got), len(r.g.truth), r.f.Stats(), r.f.next, r.f.highest, r.f.joined, r.f.lost, r.f.began, len(r.g.history))
 	}
 }
 

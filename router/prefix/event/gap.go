@@ -64,6 +64,15 @@ func (g *gap) pop() {
 	g.held = g.held[1:]
 }
 
+// keepOnly lets go of what other connections than conn brought.
+func (g *gap) keepOnly(conn uint64) {
+	g.held = slices.DeleteFunc(g.held, func(h held) bool { return h.conn != conn })
+	g.bytes = 0
+	for _, h := range g.held {
+		g.bytes += len(h.payload)
+	}
+}
+
 // hold keeps a live batch until its turn. Beyond the bounds the newest are let
 // go: the replay brings them again.
 func (f *Feed) hold(now time.Time, conn, seq uint64, payload []byte, content uint64) {
@@ -195,7 +204,7 @@ func (f *Feed) Replayed(now time.Time, seq uint64, payload []byte) {
 		f.began, f.doubtful, f.next = false, false, 0
 		f.lost, f.joined = happening{}, happening{}
 	}
-	if g.verify && f.differs(seq, content) {
+	if known, ok := f.seen.get(seq); ok && g.verify && seq < f.next && known != content {
 		f.restartUnseen(now)
 		return
 	}
@@ -212,25 +221,14 @@ func (f *Feed) Replayed(now time.Time, seq uint64, payload []byte) {
 	f.advance(now)
 }
 
-// differs reports whether the replayed batch is not the one that was handed on
-// under its number.
-func (f *Feed) differs(seq, content uint64) bool {
-	known, ok := f.seen.get(seq)
-	return ok && seq < f.next && known != content
-}
-
 // restartUnseen starts afresh after a replay showed that the publisher is
 // another process. Batches of the new connection stay, and all from 0 on is
 // asked for.
 func (f *Feed) restartUnseen(now time.Time) {
-	old, conn, highest := f.gap, f.conn, f.highest
+	kept := f.gap.held
 	f.forget(now)
-	f.highest = highest
+	f.highest = f.onConn
 	f.gap.begin(now)
-	for _, h := range old.held {
-		if h.conn == conn {
-			f.gap.held = append(f.gap.held, h)
-			f.gap.bytes += len(h.payload)
-		}
-	}
+	f.gap.held = kept
+	f.gap.keepOnly(f.conn)
 }
