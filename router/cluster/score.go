@@ -67,7 +67,8 @@ func (p *prompt) score(f *facts, t *model.ScoreTerms) float64 {
 	} else {
 		p.scoreDynamo(f, t)
 	}
-	t.Cost += p.recentCost(f.lately)
+	t.RecentTerm = p.recentCost(f.lately)
+	t.Cost += t.RecentTerm
 	t.Cost *= f.taint
 	return t.Cost
 }

@@ -48,8 +48,10 @@ type ScoreTerms struct {
 	Prefill          float64 `json:"prefill"`
 	Active           float64 `json:"active"`
 	Taint            float64 `json:"taint"`
-	// Recent are prompt tokens sent there lately, where they have a price.
-	Recent float64 `json:"recent,omitempty"`
+	// Recent are prompt tokens sent there lately, where they have a price, and
+	// RecentTerm is that price, in the cost's unit.
+	Recent     float64 `json:"recent,omitempty"`
+	RecentTerm float64 `json:"recent_term,omitempty"`
 	// New are tokens to prefill here after the match and what is on its way,
 	// WorkPrice the price of each, Pending those still to
 	// be prefilled on the rank, HighestPending the worker's highest, Rise how
