@@ -22,6 +22,7 @@ var rooms = map[string]struct {
 	"router/settings": {own: []string{"router/model"}, outside: []string{"github.com/goccy/go-yaml"}},
 	"router/pin":      {own: []string{"router/model"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"router/load":     {own: []string{"router/model"}},
+	"router/prefix":   {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/trace":    {own: []string{"router/model"}},
 	"router/sim":      {own: []string{"router/model", "router/adp", "router/trace"}, outside: []string{"github.com/hashicorp/golang-lru"}},
 	"feed":            {own: []string{"router/model", "feed"}, outside: []string{"github.com/gorilla/websocket"}},
