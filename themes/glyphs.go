@@ -60,8 +60,8 @@ func ASCII() Glyphs {
 // in words, and false for any other rune. It is applied where rows are
 // painted, when the set is ASCII.
 func Plain(r rune) (byte, bool) {
-	const from = "…·×→←↑↓βλμδω±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
-	const to = ".-x><^vbludw+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
+	const from = "…·×→←↑↓βλμδωχνρ±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
+	const to = ".-x><^vbludwxvr+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
 	i := 0
 	for _, f := range from {
 		if f == r {

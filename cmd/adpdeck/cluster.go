@@ -31,12 +31,37 @@ func (c *clusterFlags) traffic(path string) (sim.Traffic, sim.Config, *trace.Tra
 		return t, cfg, nil, err
 	}
 	cfg := sim.ReplayConfig()
-	t, err := trace.Open(path)
+	t, err := c.open(path)
 	if err != nil {
 		return nil, cfg, nil, err
 	}
 	cfg.BlockTokens, cfg.Name, cfg.BadRows = t.BlockTokens, t.Name, t.Bad.Count
 	return t.Play(), cfg, t, nil
+}
+
+// generated is the name under which invented conversations can be replayed, a
+// file of that name notwithstanding, and generatedRows how many requests they are.
+const (
+	generated     = "generated"
+	generatedRows = 8000
+)
+
+// open reads the trace at path, or invents one.
+func (c *clusterFlags) open(path string) (*trace.Trace, error) {
+	if path != generated {
+		return trace.Open(path)
+	}
+	g := sim.HeldOut()
+	g.Seed = c.seed
+	gen, err := trace.NewGenerator(g)
+	if err != nil {
+		return nil, err
+	}
+	t := &trace.Trace{Name: fmt.Sprintf("%s (seed %d)", generated, c.seed), BlockTokens: g.BlockTokens, Rows: make([]trace.Row, generatedRows)}
+	for i := range t.Rows {
+		gen.Next(&t.Rows[i])
+	}
+	return t, nil
 }
 
 // maxSize keeps the generator's warm-up a small part of the time to the first

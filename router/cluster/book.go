@@ -38,6 +38,9 @@ func (r *Router) Book(now time.Duration, req *Request, c *Choice) error {
 	}
 	if c.Slot >= 0 {
 		r.slots[c.Slot].known = true
+		if r.cfg.RecentWeight > 0 {
+			r.slots[c.Slot].lately.add(now, r.cfg.RecentSecs, req.PromptTokens)
+		}
 		if r.mode == model.ModeLockstep {
 			r.recent.sent(req.Blocks, c.Slot)
 		}

@@ -175,7 +175,11 @@ func (r *Router) cheapest(now time.Duration, req *Request, c *Choice, rec *model
 	p.minActive = math.Inf(1)
 	for _, i := range sc.live {
 		p.minActive = min(p.minActive, sc.active[i])
+		p.load += sc.pending[i]
+		p.recent += sc.lately[i]
 	}
+	p.load /= float64(len(sc.live))
+	p.recent /= float64(len(sc.live))
 	for w := range r.workers {
 		sc.taint[w] = taintFactor(&r.workers[w], req.Prefer)
 	}
@@ -186,6 +190,7 @@ func (r *Router) cheapest(now time.Duration, req *Request, c *Choice, rec *model
 		r.costDynamo(&p, req, additional)
 	}
 	if rec != nil {
+		rec.MeanPending, rec.MeanRecent = p.load, p.recent
 		r.recordTerms(&p, req, additional, rec)
 	}
 	r.pick(req, c, rec)
@@ -213,7 +218,7 @@ func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *fact
 	*f = facts{
 		device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i), tiers: len(m.Host)|len(m.Disk) != 0,
 		known: s.known, active: sc.active[i], requests: float64(l.requests) * s.inverse,
-		pending: sc.pending[i], high: sc.high[s.worker], held: sc.held[i], full: sc.full[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
+		pending: sc.pending[i], high: sc.high[s.worker], lately: sc.lately[i], held: sc.held[i], full: sc.full[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
 	}
 	if len(m.Shared) > 0 {
 		f.shared = beyond(m.Shared, f.device)

@@ -43,7 +43,7 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 		} else {
 			cost = cfg.PrefillLoadScale*max(0, raw-taken) + decode + active
 		}
-		sc.cost[i] = cost * sc.taint[s.worker]
+		sc.cost[i] = (cost + p.recentCost(sc.lately[i])) * sc.taint[s.worker]
 	}
 }
 
@@ -51,7 +51,7 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 func (r *Router) costLockstep(p *prompt, req *Request) {
 	sc, cfg, m := &r.scratch, p.cfg, &req.Matches
 	tiers := len(m.Host)|len(m.Disk) != 0
-	isl := float64(p.isl)
+	isl, price := float64(p.isl), p.workPrice()
 	for _, i := range sc.live {
 		s := &r.slots[i]
 		overlap := float64(at(m.Device, int(i)))
@@ -66,6 +66,7 @@ func (r *Router) costLockstep(p *prompt, req *Request) {
 		rise := max(0, sc.pending[i]+fresh-sc.high[s.worker])
 		own := sc.held[i] + isl
 		held := max(sc.full[s.worker], own)*(1-ownShare) + own*ownShare
-		sc.cost[i] = (fresh + cfg.LockstepWeight*rise + cfg.WorkerPendingWeight*sc.high[s.worker] + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held) * sc.taint[s.worker]
+		cost := price*fresh + cfg.LockstepWeight*rise + cfg.WorkerPendingWeight*sc.high[s.worker] + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held
+		sc.cost[i] = (cost + p.recentCost(sc.lately[i])) * sc.taint[s.worker]
 	}
 }

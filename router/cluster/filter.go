@@ -55,12 +55,23 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 			sc.live = append(sc.live, int32(i))
 			l := &r.load.ranks[i]
 			sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+			sc.lately[i] = r.sentLately(i, now)
 			sc.held[i] = float64(l.held) * s.inverse
 			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
 			sc.full[s.worker] = max(sc.full[s.worker], sc.held[i])
 		}
 	}
 	sc.filtered = true
+}
+
+// sentLately is what was sent to slot i lately, after its weight; 0 where that
+// has no price.
+func (r *Router) sentLately(i int, now time.Duration) float64 {
+	if r.cfg.RecentWeight == 0 {
+		return 0
+	}
+	s := &r.slots[i]
+	return s.lately.value(now, r.cfg.RecentSecs) * s.inverse
 }
 
 // barred says whether a whole worker is out for this request.

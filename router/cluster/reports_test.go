@@ -113,7 +113,9 @@ func TestSharedSystemPrompt(t *testing.T) {
 		set()
 		before, _ := shareOfBusiest(t, r, 0, 1000, held)
 		cfg = model.DefaultClusterConfig()
-		cfg.DecodeActiveRequestWeight = 4 // Dynamo's default of 0 leaves kv at 1.6, five targets warm
+		// The defaults, Dynamo's 0 and our 0.05, leave kv at 1.6 with five targets
+		// warm and lockstep at 2.0 with four.
+		cfg.DecodeActiveRequestWeight, cfg.LockstepDecodeWeight = 4, 0.1
 		set()
 		shareOfBusiest(t, r, 1000, 400, held)
 		got, holders := shareOfBusiest(t, r, 1400, 1000, held)

@@ -62,7 +62,7 @@ func FlipAt(sel *model.Selection) (f Flip, ok bool) {
 // special cost of decode pools is not recorded and not computed.
 func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []model.ScoreTerms) (best int, tied bool) {
 	p := newPrompt(mode, cfg, sel.PromptTokens, max(1, sel.BlockTokens))
-	p.minActive = sel.MinActiveTokens
+	p.minActive, p.load, p.recent = sel.MinActiveTokens, sel.MeanPending, sel.MeanRecent
 	best = -1
 	lowest := math.Inf(1)
 	for i := range sel.Candidates {
@@ -73,7 +73,7 @@ func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []m
 		f := facts{
 			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, onWay: k.OnWay, tiers: true, known: true,
 			active: k.ActiveTokens, requests: k.Requests, decode: k.DecodeBlocks,
-			pending: k.Pending, high: k.HighestPending, held: k.Held, full: k.HighestHeld, taint: k.Taint,
+			pending: k.Pending, high: k.HighestPending, lately: k.Recent, held: k.Held, full: k.HighestHeld, taint: k.Taint,
 		}
 		cost := p.score(&f, &terms[i])
 		switch {

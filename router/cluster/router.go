@@ -63,6 +63,7 @@ type slot struct {
 	known    bool // a load entry exists: it was booked once
 	weight   float64
 	inverse  float64 // 1/weight
+	lately   lately
 	cap      int
 	batch    int     // max_num_batched_tokens, 0 unknown
 	overload float64 // active tokens above which it is overloaded, infinite when unset
@@ -79,7 +80,8 @@ type scratch struct {
 	cost     []float64
 	prob     []float64
 	depth    []int32
-	live     []int32 // eligible slots
+	live     []int32   // eligible slots
+	lately   []float64 // prompt tokens sent there lately, where they have a price
 	held     []float64
 	high     []float64   // by worker: highest pending of its eligible ranks
 	full     []float64   // by worker: most tokens held by one of them
@@ -244,6 +246,7 @@ func (r *Router) resize() {
 	c.why, c.active, c.pending = make([]exclusion, n), make([]float64, n), make([]float64, n)
 	c.cost, c.prob, c.depth = make([]float64, n), make([]float64, n), make([]int32, n)
 	c.live = make([]int32, 0, n)
+	c.lately = make([]float64, n)
 	c.held, c.full = make([]float64, n), make([]float64, w)
 	c.high, c.taint, c.barred = make([]float64, w), make([]float64, w), make([]exclusion, w)
 	c.pool = make([]workerLoad, 0, w)

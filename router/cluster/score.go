@@ -13,6 +13,8 @@ type prompt struct {
 	blocks     float64 // R: prompt blocks, the last one counted whole, at least 1
 	lockstep   bool
 	minActive  float64 // A_min
+	recent     float64 // mean of what was sent to the candidates lately, in tokens
+	load       float64 // mean pending tokens of the candidates, mode lockstep
 	hostWeight float64
 	diskWeight float64
 	shared     float64 // effective shared multiplier
@@ -41,6 +43,7 @@ type facts struct {
 	decode                     float64 // D
 	pending, high              float64 // of the rank, and of the worker's ranks
 	held, full                 float64 // tokens held by the rank, and by the fullest of the worker's
+	lately                     float64 // prompt tokens sent to the rank lately
 	taint                      float64
 	decodePool                 bool
 }
@@ -57,15 +60,46 @@ func (p *prompt) score(f *facts, t *model.ScoreTerms) float64 {
 	*t = model.ScoreTerms{
 		Device: f.device, Host: f.host, Disk: f.disk, Shared: f.shared, OnWay: f.onWay, Overlap: overlap, CachedTokens: cached,
 		ActiveTokens: f.active, Requests: f.requests, DecodeBlocks: f.decode,
-		Pending: f.pending, HighestPending: f.high, Held: f.held, HighestHeld: f.full, Taint: f.taint, Decay: 1,
+		Pending: f.pending, HighestPending: f.high, Recent: f.lately, Held: f.held, HighestHeld: f.full, Taint: f.taint, Decay: 1,
 	}
 	if p.lockstep {
 		p.scoreLockstep(f, t)
 	} else {
 		p.scoreDynamo(f, t)
 	}
+	t.RecentTerm = p.recentCost(f.lately)
+	t.Cost += t.RecentTerm
 	t.Cost *= f.taint
 	return t.Cost
+}
+
+// recentFloor keeps the price of recent work low while there was little of it,
+// in tokens.
+const recentFloor = 1 << 17
+
+// recentCost is the price of what was sent to a rank lately: a load that stays
+// for a while, so that ranks which all stand idle between requests still share
+// work out. It is our own and 0 by default. Only what is above the mean of the
+// candidates has a price,
+//
+//	ρ·over·(over / (mean + 131,072))⁴
+//
+// which leaves ranks near the mean alone and is as good as a wall at twice the
+// mean: a few long conversations move on, the others stay where their blocks
+// are. Mode kv weighs it by its prefill scale, like the prefill that it is held
+// against.
+func (p *prompt) recentCost(tokens float64) float64 {
+	if p.cfg.RecentWeight == 0 {
+		return 0
+	}
+	over := max(0, tokens-p.recent)
+	share := over / (p.recent + recentFloor)
+	share *= share
+	price := p.cfg.RecentWeight * over * share * share
+	if p.lockstep {
+		return price
+	}
+	return p.cfg.PrefillLoadScale * price / p.block
 }
 
 // scoreDynamo is dynamo.md 1.2.
@@ -98,22 +132,24 @@ func (p *prompt) scoreDynamo(f *facts, t *model.ScoreTerms) {
 
 // ownShare is what the rank itself, rather than the fullest of its worker,
 // weighs in the price of tokens held.
-const ownShare = 1.0 / 32
+const ownShare = 1.0 / 8
 
 // scoreLockstep is our own cost, in tokens:
 //
-//	u + λ·rise + ω·highest + μ·pending + δ·held
+//	ν·u + λ·rise + ω·highest + μ·pending + δ·held
 //
 // u is what is to be prefilled here after the match, or after what requests on
 // their way there will leave behind: the next turn often comes while the one
-// before it waits, and no cache holds it yet. A step of the worker
+// before it waits, and no cache holds it yet. Its price ν = 1 + load/χ follows
+// the mean backlog of all candidates: what is computed twice costs nobody while
+// ranks idle, and everybody when all are behind. A step of the worker
 // lasts as long as its slowest rank's, so work below the highest pending of
 // the worker is free for the others, and rise, what goes above it, costs all.
 // ω·highest, the same for all ranks of a worker, sets workers against each
 // other: without it a busy worker looks free to the last, an idle one dear.
 // Decoding steps last as long as the fullest rank's, so held is what that one
 // will hold with the prompt, every request counted whole: attention reads a
-// shared block once for each. The rank's own share of it, a thirty-second,
+// shared block once for each. The rank's own share of it, an eighth,
 // keeps ranks below the fullest level, so that there is room for what comes.
 func (p *prompt) scoreLockstep(f *facts, t *model.ScoreTerms) {
 	c := p.cfg
@@ -122,7 +158,16 @@ func (p *prompt) scoreLockstep(f *facts, t *model.ScoreTerms) {
 	own := f.held + float64(p.isl)
 	t.FullestAfter = max(f.full, own)
 	t.HeldTerm = c.LockstepDecodeWeight * (t.FullestAfter*(1-ownShare) + own*ownShare)
-	t.Cost = t.New + c.LockstepWeight*t.Rise + c.WorkerPendingWeight*f.high + c.PendingWeight*f.pending + t.HeldTerm
+	t.WorkPrice = p.workPrice()
+	t.Cost = t.WorkPrice*t.New + c.LockstepWeight*t.Rise + c.WorkerPendingWeight*f.high + c.PendingWeight*f.pending + t.HeldTerm
+}
+
+// workPrice is ν, the price of a token of work.
+func (p *prompt) workPrice() float64 {
+	if p.cfg.WorkLoadTokens <= 0 {
+		return 1
+	}
+	return 1 + p.load/p.cfg.WorkLoadTokens
 }
 
 // taintFactor is exp(−tanh(Σ weights of the matching taints)): below 1 draws

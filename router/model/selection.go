@@ -48,13 +48,19 @@ type ScoreTerms struct {
 	Prefill          float64 `json:"prefill"`
 	Active           float64 `json:"active"`
 	Taint            float64 `json:"taint"`
-	// New are tokens to prefill here after the match, Pending those still to
+	// Recent are prompt tokens sent there lately, where they have a price, and
+	// RecentTerm is that price, in the cost's unit.
+	Recent     float64 `json:"recent,omitempty"`
+	RecentTerm float64 `json:"recent_term,omitempty"`
+	// New are tokens to prefill here after the match and what is on its way,
+	// WorkPrice the price of each, Pending those still to
 	// be prefilled on the rank, HighestPending the worker's highest, Rise how
 	// far New would lift it. Held are the tokens of all its requests, whole,
 	// HighestHeld those of the worker's fullest rank, FullestAfter what the
 	// fullest would hold with this prompt, HeldTerm the price of that. New,
 	// Rise, FullestAfter and HeldTerm are of mode lockstep only.
 	New            float64 `json:"new"`
+	WorkPrice      float64 `json:"work_price,omitempty"`
 	Pending        float64 `json:"pending"`
 	HighestPending float64 `json:"highest_pending"`
 	Rise           float64 `json:"rise"`
@@ -89,14 +95,18 @@ type Selection struct {
 	Blocks       int `json:"blocks"`
 	// MinActiveTokens is the least booked prefill of any candidate.
 	MinActiveTokens float64 `json:"min_active_tokens"`
-	Chosen          Target  `json:"chosen"`
-	By              string  `json:"by"`
-	Tie             Tie     `json:"tie,omitempty"`
-	Tied            int     `json:"tied,omitempty"` // candidates of equal cost, the chosen one included
-	Draw            Maybe   `json:"draw"`           // the random number that a temperature used
-	RunnerUp        Target  `json:"runner_up"`      // the next best, NoRank for none
-	Margin          Maybe   `json:"margin"`         // its cost over the chosen one's
-	Eligible        int     `json:"eligible"`
+	// MeanPending is what the candidates have to prefill, MeanRecent what was
+	// sent to them lately, on average, in tokens.
+	MeanPending float64 `json:"mean_pending"`
+	MeanRecent  float64 `json:"mean_recent,omitempty"`
+	Chosen      Target  `json:"chosen"`
+	By          string  `json:"by"`
+	Tie         Tie     `json:"tie,omitempty"`
+	Tied        int     `json:"tied,omitempty"` // candidates of equal cost, the chosen one included
+	Draw        Maybe   `json:"draw"`           // the random number that a temperature used
+	RunnerUp    Target  `json:"runner_up"`      // the next best, NoRank for none
+	Margin      Maybe   `json:"margin"`         // its cost over the chosen one's
+	Eligible    int     `json:"eligible"`
 	// Candidates are ordered by target slot; LeftOut counts those cut for size.
 	Candidates []ScoredTarget `json:"candidates"`
 	LeftOut    int            `json:"left_out,omitempty"`

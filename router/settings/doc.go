@@ -24,6 +24,9 @@
 // the bounds of package model, and null or none unsets an optional one. Anchors, aliases, tags, merge keys and
 // several documents in one file are not taken.
 //
+// ParseList reads a list of settings, each with a name, for comparisons, as
+// strictly.
+//
 // A Document keeps its text. What was read is written back byte for byte, and
 // a changed value replaces its own scalar: comments, order and spacing stay.
 package settings

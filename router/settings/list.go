@@ -40,8 +40,7 @@ type Item struct {
 //
 // What an item does not mention is as in base. extra are further keys that an
 // item may have, whole numbers, numbers or choices; their bounds are checked.
-// Reading is as strict as a settings file's, and every field is held to an
-// operator's bounds. Errors are of type *Error.
+// Reading is as strict as a settings file's. Errors are of type *Error.
 func ParseList(name string, text []byte, base model.Settings, extra []model.Field) ([]Item, error) {
 	r, body, err := newReader(name, text)
 	if err != nil {

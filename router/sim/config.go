@@ -113,6 +113,15 @@ func DefaultTraffic() trace.GeneratorConfig {
 	return g
 }
 
+// HeldOut returns invented traffic for replays: the console's tenants and long
+// conversations at the Mooncake trace's own rate and prompt lengths, turns twice
+// as quick. No weight was tuned on it.
+func HeldOut() trace.GeneratorConfig {
+	g := DefaultTraffic()
+	g.Rate, g.GapScale, g.PromptScale = 3.4, .5, 1
+	return g
+}
+
 // DefaultSettings returns the settings that the console starts with: KV-aware
 // routing with upstream's defaults, whole workers in turn.
 func DefaultSettings() model.Settings {

@@ -129,6 +129,17 @@ func (s *Sim) Report(wall time.Duration) Report {
 	return r
 }
 
+// Resident is how many blocks the caches of all ranks hold for reuse.
+func (s *Sim) Resident() int {
+	n := 0
+	for _, w := range s.workers {
+		for _, k := range w.ranks {
+			n += k.cache.resident
+		}
+	}
+	return n
+}
+
 // Refusal is the first reason for which the router took a row not, nil when it
 // took all.
 func (s *Sim) Refusal() error { return s.refusal }

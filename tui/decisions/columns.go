@@ -93,7 +93,7 @@ func (s *story) dynamoColumns(wide bool) []column {
 		out,
 		column{cell.Lit("OVERLAP"), 9, func(r *row) cell.Text { return tenths(r.terms.Overlap) }},
 		column{cell.Lit("P × PREFILL"), 13, func(r *row) cell.Text { return tenths(r.terms.Prefill) }},
-		column{cell.Lit("+ DECODE"), 10, func(r *row) cell.Text { return tenths(r.terms.DecodeBlocks) }},
+		column{cell.Lit("+ DECODE"), 10, func(r *row) cell.Text { return tenths(r.terms.DecodeBlocks + r.terms.RecentTerm) }},
 		column{cell.Lit("+ q × REQ"), 11, func(r *row) cell.Text { return tenths(r.terms.Active) }},
 		total, s.chance(),
 	)
@@ -101,7 +101,7 @@ func (s *story) dynamoColumns(wide bool) []column {
 
 func (s *story) lockstepColumns(wide bool) []column {
 	c := &s.d.Selection.Config
-	fresh := column{cell.Lit("NEW"), 8, func(r *row) cell.Text { return amount(r.terms.New) }}
+	fresh := column{cell.Lit("ν NEW"), 8, func(r *row) cell.Text { return amount(newCost(r.terms)) }}
 	total := column{cell.Lit("=  COST"), 10, func(r *row) cell.Text { return amount(r.total) }}
 	rise := func(r *row) float64 { return c.LockstepWeight * r.terms.Rise }
 	worker := func(r *row) float64 { return c.WorkerPendingWeight * r.terms.HighestPending }
@@ -111,7 +111,7 @@ func (s *story) lockstepColumns(wide bool) []column {
 			{cell.Lit("MATCH"), 7, func(r *row) cell.Text { return cell.Full(r.match) }},
 			fresh,
 			{cell.Lit("+ RISE"), 8, func(r *row) cell.Text { return amount(rise(r)) }},
-			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(worker(r) + pending(r) + r.terms.HeldTerm) }},
+			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(worker(r) + pending(r) + r.terms.HeldTerm + r.terms.RecentTerm) }},
 			total,
 		}
 		if s.d.Selection.By == model.ByTemperature {
@@ -125,7 +125,7 @@ func (s *story) lockstepColumns(wide bool) []column {
 		{cell.Lit("+ λ RISE"), 10, func(r *row) cell.Text { return amount(rise(r)) }},
 		{cell.Lit("+ ω WORKER"), 12, func(r *row) cell.Text { return amount(worker(r)) }},
 		{cell.Lit("+ μ PENDING"), 13, func(r *row) cell.Text { return amount(pending(r)) }},
-		{cell.Lit("+ δ HELD"), 10, func(r *row) cell.Text { return amount(r.terms.HeldTerm) }},
+		{cell.Lit("+ δ HELD"), 10, func(r *row) cell.Text { return amount(r.terms.HeldTerm + r.terms.RecentTerm) }},
 		total, s.chance(),
 	}
 }

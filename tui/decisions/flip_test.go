@@ -90,13 +90,15 @@ func selection(rng *rand.Rand, mode model.RouterMode) *model.Selection {
 	cfg.KVOverlapScoreCreditDecay = float64(rng.IntN(2)) * rng.Float64()
 	cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight = rng.Float64()*5, rng.Float64(), rng.Float64()*.2
 	cfg.WorkerPendingWeight = rng.Float64()
+	cfg.RecentWeight = float64(rng.IntN(2)) * rng.Float64()
 	s := &model.Selection{Mode: mode, Config: cfg, By: model.ByCost, BlockTokens: 16, PromptTokens: 1 + rng.IntN(8000)}
 	blocks := (s.PromptTokens + 15) / 16
-	s.MinActiveTokens = math.Inf(1)
+	s.MinActiveTokens, s.MeanPending, s.MeanRecent = math.Inf(1), float64(rng.IntN(20_000)), float64(rng.IntN(200_000))
 	for k := range 2 + rng.IntN(14) {
 		var c model.ScoredTarget
 		c.Target = model.Target{Worker: "w" + string(rune('0'+k%3)), Rank: k}
 		c.Held, c.HighestHeld, c.OnWay = float64(rng.IntN(60_000)), float64(60_000+k%3*20_000), rng.IntN(blocks+1)/4
+		c.Recent = float64(rng.IntN(600_000))
 		c.Device, c.Host, c.Disk = rng.IntN(blocks+1), rng.IntN(4), rng.IntN(3)
 		c.ActiveTokens, c.Requests, c.DecodeBlocks = float64(rng.IntN(9000)), float64(rng.IntN(30)), float64(rng.IntN(3000))
 		c.Pending, c.HighestPending, c.Taint = float64(rng.IntN(8000)), float64(8000+k%3*500), 1

@@ -104,6 +104,9 @@ func (s *story) dynamoFormulas() []formula {
 		cell.Say("%s × max(0, %s − %s) + %s + %s × %s = %s", cell.Short(c.PrefillLoadScale), tenths(t.RawPrefillBlocks), tenths(t.CreditBlocks),
 			tenths(t.DecodeBlocks), cell.Short(c.DecodeActiveRequestWeight), tenths(t.Requests), tenths(t.Cost)),
 	}
+	if t.RecentTerm > 0 {
+		cost.rule = cell.Say("%s; what was sent lately adds %s", cost.rule, tenths(t.RecentTerm))
+	}
 	credit := formula{
 		cell.Lit("credit"), cell.Lit("credit × decay × device + host and disk by their weights"),
 		cell.Say("%s × %s × %s + %s × %s + %s × %s = %s", cell.Short(c.KVOverlapScoreCredit), digits(t.Decay), cell.Full(t.Device),
@@ -119,10 +122,13 @@ func (s *story) lockstepFormulas() []formula {
 		return nil
 	}
 	cost := formula{
-		cell.Lit("cost"), cell.Lit("new + λ × rise + ω × worker + μ × pending + δ × held"),
-		cell.Say("%s + %s × %s + %s × %s + %s × %s + %s = %s", amount(t.New), cell.Short(c.LockstepWeight), amount(t.Rise),
+		cell.Lit("cost"), cell.Lit("ν × new + λ × rise + ω × worker + μ × pending + δ × held"),
+		cell.Say("%s × %s + %s × %s + %s × %s + %s × %s + %s = %s", digits(max(1, t.WorkPrice)), amount(t.New), cell.Short(c.LockstepWeight), amount(t.Rise),
 			cell.Short(c.WorkerPendingWeight), amount(t.HighestPending), cell.Short(c.PendingWeight), amount(t.Pending),
 			amount(t.HeldTerm), amount(t.Cost)),
+	}
+	if t.RecentTerm > 0 {
+		cost.rule = cell.Say("%s; what was sent lately adds %s", cost.rule, amount(t.RecentTerm))
 	}
 	rise := formula{
 		cell.Lit("rise"), cell.Lit("max(0, pending + new − the worker's highest)"),

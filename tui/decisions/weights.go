@@ -63,13 +63,14 @@ func near(a, b float64) bool {
 }
 
 // kvWeights are those of Dynamo's cost, taint × (P × max(0, raw − credit) +
-// decode + q × requests).
+// decode + q × requests), and of what our own price on recent work adds, which
+// P weighs too.
 func kvWeights() []weight {
 	return []weight{
 		{
 			"router_prefill_load_scale", "P", func(c *model.ClusterConfig) float64 { return c.PrefillLoadScale },
-			func(_ *model.Selection, t *model.ScoreTerms) curve {
-				return straight(t.Taint*(t.DecodeBlocks+t.Active), t.Taint*max(0, t.RawPrefillBlocks-t.CreditBlocks))
+			func(s *model.Selection, t *model.ScoreTerms) curve {
+				return straight(t.Taint*(t.DecodeBlocks+t.Active), t.Taint*(max(0, t.RawPrefillBlocks-t.CreditBlocks)+recentBlocks(s, t)))
 			},
 		},
 		{
@@ -79,16 +80,24 @@ func kvWeights() []weight {
 		{
 			"router_decode_active_request_weight", "q", func(c *model.ClusterConfig) float64 { return c.DecodeActiveRequestWeight },
 			func(_ *model.Selection, t *model.ScoreTerms) curve {
-				return straight(t.Taint*(t.Prefill+t.DecodeBlocks), t.Taint*t.Requests)
+				return straight(t.Taint*(t.Prefill+t.DecodeBlocks+t.RecentTerm), t.Taint*t.Requests)
 			},
 		},
 	}
 }
 
+// recentBlocks is the price of recent work at a prefill scale of 1.
+func recentBlocks(s *model.Selection, t *model.ScoreTerms) float64 {
+	if s.Config.PrefillLoadScale == 0 {
+		return 0
+	}
+	return t.RecentTerm / s.Config.PrefillLoadScale
+}
+
 // creditCurve falls until all prefill work is credited, and is flat from there.
 func creditCurve(s *model.Selection, t *model.ScoreTerms) curve {
 	c := &s.Config
-	rest := t.DecodeBlocks + t.Active
+	rest := t.DecodeBlocks + t.Active + t.RecentTerm
 	device := float64(t.Device)
 	fixed := c.HostCacheHitWeight*float64(t.Host) + c.DiskCacheHitWeight*float64(t.Disk)
 	if c.SharedCacheType != model.SharedCacheNone {
@@ -100,11 +109,15 @@ func creditCurve(s *model.Selection, t *model.ScoreTerms) curve {
 	}
 }
 
-// lockstepTerms are the parts of the lockstep cost: new, λ × rise, ω × the
-// worker's highest pending, μ × pending, δ × tokens held.
-func lockstepTerms(c *model.ClusterConfig, t *model.ScoreTerms) [5]float64 {
-	return [5]float64{
-		t.New, c.LockstepWeight * t.Rise, c.WorkerPendingWeight * t.HighestPending, c.PendingWeight * t.Pending, t.HeldTerm,
+// newCost is what there is to prefill at the price of work then.
+func newCost(t *model.ScoreTerms) float64 { return max(1, t.WorkPrice) * t.New }
+
+// lockstepTerms are the parts of the lockstep cost: new at its price, λ × rise,
+// ω × the worker's highest pending, μ × pending, δ × tokens held, and the price
+// of recent work.
+func lockstepTerms(c *model.ClusterConfig, t *model.ScoreTerms) [6]float64 {
+	return [6]float64{
+		newCost(t), c.LockstepWeight * t.Rise, c.WorkerPendingWeight * t.HighestPending, c.PendingWeight * t.Pending, t.HeldTerm, t.RecentTerm,
 	}
 }
 
