@@ -24,7 +24,9 @@ func (c *clusterFlags) traffic(path string) (sim.Traffic, sim.Config, *trace.Tra
 		cfg := sim.DefaultConfig()
 		g := sim.DefaultTraffic()
 		g.Seed = c.seed
-		g.Rate *= c.size(cfg)
+		size := c.size(cfg)
+		g.Rate *= size
+		g.Agents = max(1, int(float64(g.Agents)*size))
 		t, err := trace.NewGenerator(g)
 		return t, cfg, nil, err
 	}

@@ -196,6 +196,13 @@ func allFields() []Field {
 			Name: FieldWeight, Label: "weight", Kind: KindFloat, Min: MinWeight, Max: MaxWeight, Default: "1", PerTarget: true,
 			StepSmall: 0.05, StepLarge: 0.5, Help: "a rank's load is divided by its weight; 0 takes no new work",
 		},
+	}
+	return slices.Concat(rows, gateFields(), ClusterFields())
+}
+
+// gateFields are those of the context-balance gate.
+func gateFields() []Field {
+	return []Field{
 		{
 			Name: FieldEnableBalance, Label: "balance gate", Kind: KindBool, Default: "false",
 			Help: "hold prefill back until every rank has some",
@@ -217,7 +224,6 @@ func allFields() []Field {
 			StepSmall: 1, StepLarge: 10, Needs: FieldEnableBalance, Help: "gate timeout while a rank generates little; at most the gate timeout",
 		},
 	}
-	return append(rows, ClusterFields()...)
 }
 
 // modeNames are the router modes, those first that need no knowledge of caches.

@@ -129,7 +129,7 @@ func BenchmarkMatch(b *testing.B) {
 func BenchmarkStored16(b *testing.B) {
 	bd := newBed(b, 1, Options{MaxBlocks: 1 << 22})
 	bd.fill(256, true)
-	const lot = 4096
+	const lot = 512
 	fresh := make([][]Block, lot)
 	events := make([]Event, 1)
 	batch := &Batch{Events: events}

@@ -25,5 +25,16 @@
 //   - No allocation per event and per look-up in the steady state, and no
 //     pointers in the tables, so that the collector does not scan them.
 //
+// An index serves one model and one block size: what is hashed otherwise never
+// matches. Adapters and salts share it, since their seeds keep them apart.
+//
+// A block's record is 48 bytes and names up to two holders in place; more
+// holders, or one below the device, take a bitset beside it. Two tables of
+// linked buckets find records, by chain hash for look-ups and by the engine's
+// name for events. Since a chain hash proves everything before it, a look-up
+// reads who holds a few positions of the chain and halves the stretches where
+// the holders differ; only holes need care (see hole.go). Freed records and
+// bitsets are used again when no look-up can see them any more.
+//
 // The index owns no goroutine, reads no clock and logs nothing.
 package prefix

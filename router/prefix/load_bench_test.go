@@ -152,3 +152,23 @@ func BenchmarkUnderLoad(b *testing.B) {
 	b.ReportMetric(float64(len(lag))/total.Seconds(), "events/s")
 	b.ReportMetric(float64(len(took))/total.Seconds(), "look-ups/s")
 }
+
+// BenchmarkRestart wipes one of 64 targets in an index of a million blocks and
+// stores its blocks again with the clock stopped.
+func BenchmarkRestart(b *testing.B) {
+	bd := newBed(b, 64, Options{})
+	bd.fill(2048, true)
+	b.ResetTimer()
+	for i := range b.N {
+		k := i % 64
+		_ = bd.ix.Restart(bd.ids[k])
+		b.StopTimer()
+		for c, blocks := range bd.blocks {
+			if c%64 != k {
+				blocks = blocks[:len(blocks)/4]
+			}
+			bd.store(bd.ids[k], blocks)
+		}
+		b.StartTimer()
+	}
+}

@@ -102,7 +102,7 @@ func DefaultConfig() Config {
 func DefaultTraffic() trace.GeneratorConfig {
 	g := trace.DefaultGenerator()
 	g.Rate, g.GapScale, g.LongShare, g.LongTurns = 9, .08, .06, 20
-	g.PromptScale, g.Warm = .6, 15*time.Minute
+	g.PromptScale, g.Warm, g.Agents = .6, 15*time.Minute, 4
 	g.Tenants = []trace.Tenant{
 		{Name: "lumen", Model: "deepseek-v3", SystemTokens: 1536, Share: 36},
 		{Name: "orbit", Model: "deepseek-r1", SystemTokens: 3072, Share: 24},

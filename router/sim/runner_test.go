@@ -58,7 +58,7 @@ func TestRunnerKeepsItsSpeed(t *testing.T) {
 		go func() { ended <- r.Run(ctx) }()
 		at := func(wall time.Duration, want time.Duration) {
 			t.Helper()
-			time.Sleep(wall) // the bubble's clock: no real time passes
+			<-time.After(wall) // the bubble's clock: no real time passes
 			synctest.Wait()
 			got := s.Now().Sub(s.cfg.Start)
 			if d := got - want; d > 2*time.Second || d < -2*time.Second {

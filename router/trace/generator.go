@@ -37,6 +37,10 @@ type GeneratorConfig struct {
 	// and more, up to three times as many; the trace has next to none.
 	LongShare float64
 	LongTurns int
+	// Agents is how many conversations never end: turns every few seconds that
+	// add little, and a fresh context when the old one has grown long. They come
+	// on top of Rate, about a request in ten seconds each.
+	Agents int
 	// Warm is how long the stream has been running when its first row comes:
 	// conversations are then in all stages from the start.
 	Warm time.Duration
@@ -73,6 +77,8 @@ func (c *GeneratorConfig) check() error {
 		return fmt.Errorf("%w: prompt scale %g must be above 0 and at most 10", ErrGenerator, c.PromptScale)
 	case !(c.LongShare >= 0 && c.LongShare <= 1) || c.LongShare > 0 && (c.LongTurns < 1 || c.LongTurns > 1000):
 		return fmt.Errorf("%w: long share %g must be within 0 and 1, long turns %d within 1 and 1000", ErrGenerator, c.LongShare, c.LongTurns)
+	case c.Agents < 0 || c.Agents > 10_000:
+		return fmt.Errorf("%w: agents %d must be within 0 and 10,000", ErrGenerator, c.Agents)
 	case c.Warm < 0 || c.Warm > 24*time.Hour:
 		return fmt.Errorf("%w: warm %s must be within 0 and a day", ErrGenerator, c.Warm)
 	case c.BlockTokens < 1 || c.BlockTokens > 65536:
@@ -100,17 +106,20 @@ const (
 
 // Generator invents rows without end. It is not safe for concurrent use.
 type Generator struct {
-	cfg     GeneratorConfig
-	shapes  shapes
-	rng     *rand.Rand
-	system  [][]uint64 // raw block ids of each tenant's system prompt
-	shares  float64
-	perSec  float64 // conversations started per second
-	open    convHeap
-	started uint32        // conversations so far
-	start   time.Duration // when the next conversation starts
-	offset  time.Duration // subtracted from all times: the warm-up
-	order   uint64
+	cfg    GeneratorConfig
+	shapes shapes
+	rng    *rand.Rand
+	agents *rand.Rand // what agents draw from
+
+	contexts uint32     // agents' contexts so far
+	system   [][]uint64 // raw block ids of each tenant's system prompt
+	shares   float64
+	perSec   float64 // conversations started per second
+	open     convHeap
+	started  uint32        // conversations so far
+	start    time.Duration // when the next conversation starts
+	offset   time.Duration // subtracted from all times: the warm-up
+	order    uint64
 }
 
 // genConv is a conversation with a turn to come.
@@ -123,6 +132,7 @@ type genConv struct {
 	turn   int // the turn to come
 	left   int // turns after it
 	long   bool
+	agent  bool
 	prompt int // tokens of its prompt
 	blocks []uint64
 }
@@ -149,6 +159,7 @@ func NewGenerator(cfg GeneratorConfig) (*Generator, error) {
 	mean := (1-cfg.LongShare)*g.shapes.meanTurns() + cfg.LongShare*2*float64(cfg.LongTurns)
 	g.perSec = cfg.Rate / mean
 	g.start = g.untilStart()
+	g.startAgents()
 	return g, nil
 }
 
@@ -161,7 +172,11 @@ func (g *Generator) Next(row *Row) bool {
 	for {
 		c := g.pop()
 		g.fill(c, row)
-		g.goOn(c, row.OutputTokens)
+		if c.agent {
+			g.agentOn(c, row.OutputTokens)
+		} else {
+			g.goOn(c, row.OutputTokens)
+		}
 		if row.At -= g.offset; row.At >= 0 {
 			return true
 		}
@@ -229,10 +244,15 @@ func (g *Generator) fill(c *genConv, row *Row) {
 		prev = Chain(prev, id)
 		c.blocks = append(c.blocks, prev)
 	}
+	output := 0
+	if c.agent {
+		output = g.agentOutput()
+	} else {
+		output = max(1, int(g.shapes.output.draw(g.rng)+.5))
+	}
 	*row = Row{
-		At: c.at, Conv: c.key, Turn: c.turn, PromptTokens: c.prompt,
-		OutputTokens: max(1, int(g.shapes.output.draw(g.rng)+.5)),
-		Blocks:       c.blocks[:len(c.blocks):len(c.blocks)], BlockTokens: g.cfg.BlockTokens,
+		At: c.at, Conv: c.key, Turn: c.turn, PromptTokens: c.prompt, OutputTokens: output,
+		Blocks: c.blocks[:len(c.blocks):len(c.blocks)], BlockTokens: g.cfg.BlockTokens,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 )
@@ -106,6 +107,49 @@ func TestGeneratedTurnsExtendTheLast(t *testing.T) {
 	}
 }
 
+// TestAgentsNeverEnd lets three agents run beside the stream: they take turn
+// after turn, start over with a fresh context when theirs has grown long, and
+// leave the rest of the stream as it was.
+func TestAgentsNeverEnd(t *testing.T) {
+	cfg := DefaultGenerator()
+	plain := generate(t, cfg, 3000)
+	cfg.Agents = 3
+	rows := generate(t, cfg, 3000)
+	last, fresh := map[string]Row{}, 0
+	var rest []Row
+	for _, r := range rows {
+		if !strings.Contains(r.Conv.ID, "/agent-") {
+			rest = append(rest, r)
+			continue
+		}
+		p, ok := last[r.Conv.ID]
+		last[r.Conv.ID] = r
+		if !ok {
+			continue
+		}
+		gap := r.At - p.At
+		if r.Turn != p.Turn+1 || gap < agentGapMin || gap > agentGapMin+agentGapSpread+300*answerTime {
+			t.Fatalf("turn %d comes %s after turn %d", r.Turn, gap, p.Turn)
+		}
+		if r.PromptTokens < p.PromptTokens {
+			fresh++
+		} else if !reflect.DeepEqual(r.Blocks[:len(p.Blocks)], p.Blocks) {
+			t.Fatalf("turn %d of %s has another prefix", r.Turn, r.Conv.ID)
+		}
+	}
+	if len(last) != 3 || fresh < 3 {
+		t.Errorf("%d agents started over %d times in all", len(last), fresh)
+	}
+	for id, r := range last {
+		if r.Turn < 60 {
+			t.Errorf("%s took %d turns in %s", id, r.Turn, r.At)
+		}
+	}
+	if !reflect.DeepEqual(rest, plain[:len(rest)]) {
+		t.Error("agents changed the rest of the stream")
+	}
+}
+
 func TestGeneratorSharesOnlySystemPrompts(t *testing.T) {
 	rows := generate(t, DefaultGenerator(), 3000)
 	owner := map[uint64]string{}
@@ -130,6 +174,7 @@ func TestGeneratorRefusesBadConfigs(t *testing.T) {
 		"prompts":    func(c *GeneratorConfig) { c.PromptScale = -1 },
 		"long share": func(c *GeneratorConfig) { c.LongShare = 2 },
 		"long turns": func(c *GeneratorConfig) { c.LongShare, c.LongTurns = .5, 0 },
+		"agents":     func(c *GeneratorConfig) { c.Agents = -1 },
 		"warm":       func(c *GeneratorConfig) { c.Warm = -1 },
 		"blocks":     func(c *GeneratorConfig) { c.BlockTokens = 0 },
 		"nobody":     func(c *GeneratorConfig) { c.Tenants = nil },
