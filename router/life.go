@@ -54,7 +54,11 @@ func (r *Router) withdraw(b *booking) {
 	r.steer.tier.Free(r.elapsed(), b.ID)
 	r.book.Release(b.ID)
 	r.stamp++
-	if c != nil {
+	r.submitted--
+	r.arrivals.at(r.elapsed()).count-- // the lock was not freed since it was counted
+	if c == nil {
+		r.totals.Keyless--
+	} else {
 		c.data.Turns--
 		c.data.Open--
 		r.rest(c)

@@ -1,0 +1,107 @@
+package router
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"adpdeck/router/model"
+)
+
+// TestQueueWaitsForWhatItNeeds: a request that only a pinned rank, the rank it
+// asked for, or the worker it asked for may take waits for that one, however
+// much room others have, and is counted once.
+func TestQueueWaitsForWhatItNeeds(t *testing.T) {
+	pinned := func(q *model.Request) { q.Conv = conversation("pinned") }
+	asked := func(rank int) func(*model.Request) {
+		return func(q *model.Request) { q.Explicit = &model.Target{Worker: "w0", Rank: rank} }
+	}
+	for name, c := range map[string]struct {
+		want func(*model.Request)
+		rank int
+	}{
+		"pin":    {pinned, 1},
+		"rank":   {asked(1), 1},
+		"worker": {asked(model.NoRank), model.NoRank},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, 2, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV), func(c *Config) {
+					for i := range c.Workers {
+						c.Workers[i].MaxNumActiveRequests = 1
+					}
+				})
+				if _, err := b.Route(&model.Request{ID: 1, PromptTokens: 10, Conv: conversation("pinned")}, nil); err != nil {
+					t.Fatal(err)
+				}
+				b.Done(1, model.OutcomeOK)
+				b.must(t, onConvs(model.VerbPin, ptr(at("w0", 1)), "pinned"))
+				for rank := range 2 { // w0 is full, w1 is empty
+					if _, err := b.Route(&model.Request{ID: int64(10 + rank), PromptTokens: 10, Explicit: ptr(at("w0", rank))}, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				before := b.Snapshot().Totals
+				got := b.waiting(t.Context(), 20, c.want)
+				synctest.Wait()
+				if answered(got) {
+					a := <-got
+					t.Fatalf("it did not wait: %s, %v", a.decision.Target, a.err)
+				}
+				other := <-b.waiting(t.Context(), 30)
+				if other.err != nil || other.decision.Target.Worker != "w1" {
+					t.Fatalf("another is held back: %s, %v", other.decision.Target, other.err)
+				}
+				b.Done(11, model.OutcomeOK)
+				synctest.Wait()
+				if !answered(got) {
+					t.Fatal("it still waits")
+				}
+				a := <-got
+				if a.err != nil || a.decision.Target != at("w0", 1) {
+					t.Fatalf("went to %s: %v", a.decision.Target, a.err)
+				}
+				after := b.Snapshot().Totals
+				if after.Open != before.Open+1 || after.Keyless-before.Keyless > 2 || b.steer.queue.Len() != 0 {
+					t.Fatalf("before %+v\nafter %+v", before, after)
+				}
+				if got, want := b.submitted, uint64(5); got != want {
+					t.Fatalf("%d submitted, want %d", got, want)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedIsAsIfItHadNotCome: a request that finds no room leaves no count.
+func TestRefusedIsAsIfItHadNotCome(t *testing.T) {
+	b := newBench(t, 1, 1, model.PolicyDefault, func(c *Config) { c.Workers[0].MaxNumActiveRequests = 1 })
+	if _, err := b.Route(&model.Request{ID: 1, PromptTokens: 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	before, arrived := b.Snapshot().Totals, b.submitted
+	for id := range int64(5) {
+		if _, err := b.Route(&model.Request{ID: 2 + id, PromptTokens: 10}, nil); !errors.Is(err, ErrFull) {
+			t.Fatal(err)
+		}
+	}
+	after := b.Snapshot().Totals
+	if b.submitted != arrived || after.Keyless != before.Keyless || after.Open != before.Open {
+		t.Fatalf("%d submitted, was %d\nbefore %+v\nafter  %+v", b.submitted, arrived, before, after)
+	}
+}
+
+// TestNothingMovesToABlockedRank: a migration to a rank that is out altogether
+// is refused, since the binding would count as gone at once.
+func TestNothingMovesToABlockedRank(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyConversation)
+	b.turn(t, "a", nil)
+	from := b.conv(t, "a").Last
+	to := at("w0", 1-from.Rank)
+	if err := b.Block(to, true); err != nil {
+		t.Fatal(err)
+	}
+	if reply := b.do(onConvs(model.VerbMigrate, &to, "a")); reply.Accepted {
+		t.Fatalf("migrated to a blocked rank: %+v", reply)
+	}
+}
