@@ -79,7 +79,7 @@ func (r *Router) tie(b *booking) {
 	}
 	bind, ok := r.binds.Get(key)
 	if !ok {
-		t.tied = true
+		t.tied, t.conv.served = true, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
 	}
 	r.binds.Set(key, bind)
@@ -98,7 +98,8 @@ func (r *Router) begin(b *booking) {
 }
 
 // untie ends what a turn did for its conversation's binding: a first turn that
-// failed before its first token binds nothing.
+// failed before its first token binds nothing, unless a later one was served
+// there meanwhile.
 func (r *Router) untie(b *booking, failed bool) {
 	t := &b.Value
 	if t.conv == nil {
@@ -107,7 +108,7 @@ func (r *Router) untie(b *booking, failed bool) {
 	if t.conv.startedBy == b.ID {
 		t.conv.starting.Rank = model.NoRank
 	}
-	if !failed || !t.tied || t.first {
+	if !failed || !t.tied || t.conv.served {
 		return
 	}
 	key := t.conv.data.Key

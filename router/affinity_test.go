@@ -98,6 +98,23 @@ func TestFailedDispatchBindsNothing(t *testing.T) {
 	}
 }
 
+// TestServedElsewhereStaysBound: where a second turn was served on the bound
+// rank, the first one's failure does not unbind the conversation.
+func TestServedElsewhereStaysBound(t *testing.T) {
+	b := newBench(t, 1, 4, model.PolicyDefault, inMode(model.ModeKV))
+	first, home := b.place(t, "a", nil)
+	second, got := b.place(t, "a", nil)
+	if got != home {
+		t.Fatalf("the second turn went to %s, bound to %s", got, home)
+	}
+	b.FirstToken(second, model.Usage{Ran: home})
+	b.Done(second, model.OutcomeOK)
+	b.Done(first, model.OutcomeError)
+	if c := b.conv(t, "a"); c.Pin != model.PinAuto || c.Bound != home {
+		t.Fatalf("unbound by the first turn's failure: %+v", c)
+	}
+}
+
 // TestHardWaitsAndSoftGivesWay where the bound rank is at its cap.
 func TestHardWaitsAndSoftGivesWay(t *testing.T) {
 	for mode, stays := range map[string]bool{model.AffinityHard: true, model.AffinitySoft: false} {

@@ -100,6 +100,9 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 		t.ran = u.Ran
 	}
 	r.stamp++
+	if c := t.conv; c != nil && t.ran == t.target {
+		c.served = true
+	}
 	r.followRank(b, u.Ran.Rank != model.NoRank && u.Ran.Worker != "")
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.hits, t)
