@@ -119,7 +119,7 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 func (r *Router) park(p *parked) error {
 	s := &r.steer
 	w := cluster.Waiting[*parked]{
-		ID: p.req.ID, Slot: s.lane, Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
+		ID: p.req.ID, Slot: s.lane, Strict: p.req.StrictPriority, Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
 	}
 	if p.look != nil {
 		for slot := range r.know.targets {

@@ -76,7 +76,7 @@ func (r *Router) slot(t model.Target) int {
 func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
 	s := &r.steer
 	s.how, s.followed, s.lane = byEngine, false, cluster.SharedLane
-	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
+	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides}
 	if l != nil {
 		s.req.Blocks = l.blocks
 		s.req.Matches.Device = l.matches.Device

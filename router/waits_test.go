@@ -2,6 +2,7 @@ package router
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 
@@ -103,5 +104,58 @@ func TestNothingMovesToABlockedRank(t *testing.T) {
 	}
 	if reply := b.do(onConvs(model.VerbMigrate, &to, "a")); reply.Accepted {
 		t.Fatalf("migrated to a blocked rank: %+v", reply)
+	}
+}
+
+// TestStrictPriorityGoesFirst: it stands above arrival and priority.
+func TestStrictPriorityGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, 1, 1, model.PolicyDefault, withBlocks, queued(model.ModeKV))
+		for id := range int64(2) {
+			if got := <-b.waiting(t.Context(), 1+id); got.err != nil {
+				t.Fatal(got.err)
+			}
+		}
+		first := b.waiting(t.Context(), 11, func(q *model.Request) { q.Priority = 1 << 20 })
+		synctest.Wait()
+		strict := b.waiting(t.Context(), 12, func(q *model.Request) { q.StrictPriority = 1 })
+		synctest.Wait()
+		b.Done(1, model.OutcomeOK)
+		synctest.Wait()
+		if !answered(strict) || answered(first) {
+			t.Fatalf("strict went: %v, the other: %v", answered(strict), answered(first))
+		}
+		b.Done(12, model.OutcomeOK)
+		synctest.Wait()
+		if !answered(first) {
+			t.Fatal("the other still waits")
+		}
+	})
+}
+
+// TestOverridesOfOneRequest: a request without credit for what is cached goes
+// by load alone, and the next one by the settings again; nonsense is refused.
+func TestOverridesOfOneRequest(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV))
+	e := newEngine(b, 0)
+	text := prompt(1, 2, 3, 4)
+	home, _ := e.turn(t, "a", text)
+	other := at("w0", 1-home.Rank)
+	b.place(t, "", nil, func(q *model.Request) { q.Explicit, q.PromptTokens = &home, 10 })
+	zero, nan := 0.0, math.NaN()
+	for i, o := range []*model.Overrides{nil, {KVOverlapScoreCredit: &zero}, nil} {
+		want := home
+		if o != nil {
+			want = other
+		}
+		id, got := b.submit(t, "", of(text), func(q *model.Request) { q.Overrides = o })
+		if got != want {
+			t.Errorf("request %d went to %s, want %s", i, got, want)
+		}
+		b.Done(id, model.OutcomeOK)
+	}
+	q := model.Request{ID: 99, PromptTokens: 10, Overrides: &model.Overrides{Temperature: &nan}}
+	if _, err := b.Submit(&q); !errors.Is(err, ErrRequest) {
+		t.Errorf("no number: %v", err)
 	}
 }
