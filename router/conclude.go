@@ -64,18 +64,11 @@ func (r *Router) loseTo(t *turn, w *worker, i, rank int) {
 	case byOperator, byBinding:
 		t.lostTo = model.LostPin
 	}
-	if bind, ok := r.convBinding(t); ok && bind == t.target || t.steered && t.rank == rank {
+	// The engine tier has bound a first turn by now; what counts is what was
+	// bound before.
+	if t.bound == t.target || t.steered && t.rank == rank {
 		t.lostTo = model.LostPin
 	}
-}
-
-// convBinding is where the binding in force holds the conversation of t.
-func (r *Router) convBinding(t *turn) (model.Target, bool) {
-	if t.conv == nil {
-		return model.Target{}, false
-	}
-	b, ok := r.bound(t.conv.data.Key)
-	return b.Target, ok
 }
 
 func reachable(matches []int32, prompt int) int {

@@ -133,7 +133,8 @@ func (r *Router) routeBatch(w *worker) error {
 	w.request.Requests = w.request.Requests[:0]
 	policy := r.policy()
 	for i, b := range g.bookings {
-		if t := &b.Value; t.wished && t.conv != nil {
+		if t := &b.Value; (t.wished || t.looked) && t.conv != nil {
+			t.bound = model.Target{Rank: model.NoRank}
 			if bind, ok := r.bound(t.conv.data.Key); ok {
 				t.bound = bind.Target
 			}

@@ -19,7 +19,7 @@ type turn struct {
 
 	asked      model.Target // what the client asked for, meaningful when wished
 	wished     bool
-	bound      model.Target // the binding in force when it was routed, of a wished one
+	bound      model.Target // the binding in force when it was routed, of one that was wished or looked up
 	conflicted bool         // its conflict is counted
 	rank       int          // backs params
 	relax      bool
