@@ -170,8 +170,22 @@ func TestPhantomLoadIsFound(t *testing.T) {
 	if got := found(); !strings.Contains(got, "phantom_load") {
 		t.Fatalf("findings: %s", got)
 	}
-	if n := b.ClearPhantoms(at("w0", 0)); n != 1 || strings.Contains(found(), "phantom_load") {
-		t.Fatalf("%d cleared, findings %s", n, found())
+	reply := b.must(t, onRank(model.VerbClear, at("w0", 0)))
+	if reply.What != "clear phantom load of w0/0: 1 requests, 32 prompt tokens" || strings.Contains(found(), "phantom_load") {
+		t.Fatalf("%q, findings %s", reply.What, found())
+	}
+	for want, cmd := range map[model.RefusalCode]model.Command{
+		model.RefusedPhantom:   onRank(model.VerbClear, at("w0", 0)),
+		model.RefusedTarget:    onRank(model.VerbClear, at("w0", 7)),
+		model.RefusedMalformed: {Verb: model.VerbClear},
+		model.RefusedUndo:      undo(0),
+	} {
+		if reply := b.do(cmd); reply.Accepted || reply.Refusal.Code != want || reply.Refusal.Next == "" {
+			t.Errorf("%s: %+v", want, reply.Refusal)
+		}
+	}
+	if open := b.Snapshot().Totals.Open; open != 1 {
+		t.Fatalf("%d open: the request itself stays", open)
 	}
 	b.place(t, "", nil, of(prompt(1, 2)))
 	b.clock.advance(3700 * time.Second)
