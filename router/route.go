@@ -102,7 +102,9 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 	d, err := r.route(start, req, l, matches, refuses)
 	waits := r.scored() && errors.Is(err, ErrFull)
 	if waits {
-		err = r.park(p)
+		if err = r.park(p); err != nil {
+			r.tellRefused(err)
+		}
 	}
 	r.unlock()
 	if waits && err == nil {

@@ -102,6 +102,7 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	r.sweep()
 	why, err := r.choose(req, l, rule)
 	if err != nil {
+		r.tellRefused(err)
 		return nil, none, err
 	}
 	s := &r.steer

@@ -3,8 +3,10 @@ package router
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -157,5 +159,37 @@ func TestOverridesOfOneRequest(t *testing.T) {
 	q := model.Request{ID: 99, PromptTokens: 10, Overrides: &model.Overrides{Temperature: &nan}}
 	if _, err := b.Submit(&q); !errors.Is(err, ErrRequest) {
 		t.Errorf("no number: %v", err)
+	}
+}
+
+// TestRefusalsAreTold: an operator hears of what is turned away, once in a
+// while and with the count, and that a threshold does it.
+func TestRefusalsAreTold(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV, fieldValue("active_prefill_tokens_threshold", "50")))
+	for range 2 {
+		b.place(t, "", nil)
+	}
+	told := func() (out []string) {
+		for _, e := range b.Snapshot().Events {
+			if strings.HasPrefix(e.What, "refused") {
+				out = append(out, e.What)
+			}
+		}
+		return out
+	}
+	for i := range 40 {
+		if _, err := b.Submit(&model.Request{ID: int64(100 + i), PromptTokens: 100}); !errors.Is(err, ErrOverloaded) {
+			t.Fatal(err)
+		}
+		b.clock.advance(time.Second)
+	}
+	got := told()
+	if len(got) != 4 || !strings.HasPrefix(got[0], "refused (31 so far): ") || !strings.Contains(got[0], "overload thresholds") {
+		t.Fatalf("%q", got)
+	}
+	b.must(t, set("active_prefill_tokens_threshold", "none"))
+	b.submit(t, "")
+	if len(told()) != 4 {
+		t.Fatalf("%q", told())
 	}
 }
