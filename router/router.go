@@ -66,6 +66,7 @@ type Router struct {
 
 	book   *load.Book[turn]
 	binds  *pin.Table
+	owners tenants // of the bindings
 	ops    *pin.Operators
 	convs  *tracker
 	loads  []workerLoad // scratch of the cluster tier
@@ -149,7 +150,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(), tierFields: len(model.ClusterFields()),
 		byID: map[string]int{}, settings: &settings, initial: cfg.Settings, version: 1,
-		convs:    newTracker(cfg.MaxConvs),
+		convs: newTracker(cfg.MaxConvs), owners: newTenants(),
 		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10),
 		decisions: newRing[*model.Decision](model.MaxDecisions), settled: newRing[model.Settled](2 * model.MaxDecisions),
 	}
@@ -323,6 +324,11 @@ func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
 	}
 	if s := r.rank(after.Target); s != nil && after.Source != model.PinNone {
 		s.pins++
+	}
+	if after.Source != model.PinNone {
+		r.owners.bound(key, r.now)
+	} else {
+		r.owners.gone(key)
 	}
 	if c := r.convs.byKey[key]; c != nil {
 		r.convs.touch(c, &r.stamp)
