@@ -116,6 +116,9 @@ type WorkerSpec struct {
 	// BlockTokens is the size of a KV block, 0 when it is not known; all workers
 	// have the same one.
 	BlockTokens int
+	// StartRank is the engine's number of the worker's rank 0 in its events:
+	// engines count ranks over all nodes, the router inside a worker.
+	StartRank int
 	// KVBlocks is one rank's KV capacity, MaxBatchedTokens what one step of it
 	// takes (max_num_batched_tokens); 0 when not known.
 	KVBlocks, MaxBatchedTokens int
