@@ -92,6 +92,6 @@ func (r *Router) planClear(cmd *model.Command) plan {
 			}
 		}
 	}
-	return refuse(model.RefusedPhantom, "load counts as phantom phantom_after_secs after its last sign of life",
+	return refuse(model.RefusedPhantom, "a finding says where there is some",
 		"clear %s: it has no phantom load", t)
 }
