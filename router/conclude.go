@@ -1,6 +1,10 @@
 package router
 
-import "adpdeck/router/model"
+import (
+	"slices"
+
+	"adpdeck/router/model"
+)
 
 // conclude books what a batch decided for its request i and records it. A
 // request without a rank is recorded when it begins to wait, not at every step.
@@ -26,6 +30,10 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	if rank != t.chosen {
 		r.steer.tier.Place(r.elapsed(), b.ID, t.target, t.prompt, held)
 		r.loseTo(t, w, i, rank)
+	}
+	if len(t.chain) > 0 {
+		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target)})
+		t.chain = t.chain[:0]
 	}
 	w.ranks[rank].load.Requests++
 	if c := t.conv; c != nil {

@@ -129,6 +129,24 @@ func TestApproximateRanks(t *testing.T) {
 	}
 }
 
+// TestEngineTiersPlacesAreRemembered: in a mode that leaves the rank to the
+// engine tier, ranks without events are known by what it put there.
+func TestEngineTiersPlacesAreRemembered(t *testing.T) {
+	b := newBench(t, 1, 4, model.PolicyDefault, withBlocks, func(c *Config) { c.Workers[0].KVEvents = false })
+	id, home := b.place(t, "", nil, of(prompt(1, 2, 3)))
+	b.Done(id, model.OutcomeOK)
+	if row := indexOf(t, b, home); row.Device != 3 {
+		t.Fatalf("row %+v", row)
+	}
+	b.must(t, set(model.FieldRouterMode, "kv"))
+	if _, got := b.submit(t, "", of(prompt(1, 2, 3, 4))); got != home {
+		t.Fatalf("went to %s, the prefix was sent to %s", got, home)
+	}
+	if len(b.notes) != 0 {
+		t.Fatalf("%d notes are left", len(b.notes))
+	}
+}
+
 // TestPredictionsBridgeTheEvents: with router_predicted_ttl_secs a routed prompt
 // counts before its events come, and events off makes all ranks approximate.
 func TestPredictionsBridgeTheEvents(t *testing.T) {

@@ -69,6 +69,7 @@ type Router struct {
 	owners tenants // of the bindings
 	ops    *pin.Operators
 	convs  *tracker
+	notes  []note       // of the step being made
 	loads  []workerLoad // scratch of the cluster tier
 	cursor int          // of the cluster tier
 	steer  steering
