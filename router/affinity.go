@@ -35,13 +35,20 @@ func (r *Router) bound(key model.ConvKey) (pin.Binding, bool) {
 }
 
 // idledOut reports that a conversation has been without an open turn for the
-// TTL, or that nothing is known of it any more.
+// TTL. One that is not tracked any more has had none since its binding was last
+// renewed.
 func (r *Router) idledOut(key model.ConvKey) bool {
 	c := r.convs.byKey[key]
-	if c == nil {
-		return true
+	since, known := time.Time{}, false
+	switch {
+	case c == nil:
+		since, known = r.owners.lastUsed(key)
+	case c.data.Open > 0:
+		return false
+	default:
+		since, known = c.idleSince(), true
 	}
-	return c.data.Open == 0 && r.now.Sub(c.idleSince()) >= seconds(*r.settings.ClusterConfig.SessionAffinityTTLSecs)
+	return !known || r.now.Sub(since) >= seconds(*r.settings.ClusterConfig.SessionAffinityTTLSecs)
 }
 
 func (c *conv) idleSince() time.Time {
@@ -79,10 +86,16 @@ func (r *Router) tie(b *booking) {
 	}
 	bind, ok := r.binds.Get(key)
 	if !ok {
-		t.tied = true
+		t.tied, t.conv.served = true, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
+		if r.binds.Len() >= r.binds.Size() {
+			if old, ok := r.owners.victim(key.Tenant, r.binds.Size()); ok {
+				r.binds.Remove(old)
+			}
+		}
 	}
 	r.binds.Set(key, bind)
+	r.owners.bound(key, r.now)
 }
 
 // begin notes where the first turn of an unbound conversation is on its way to.
@@ -98,7 +111,8 @@ func (r *Router) begin(b *booking) {
 }
 
 // untie ends what a turn did for its conversation's binding: a first turn that
-// failed before its first token binds nothing.
+// failed before its first token binds nothing, unless a later one was served
+// there meanwhile.
 func (r *Router) untie(b *booking, failed bool) {
 	t := &b.Value
 	if t.conv == nil {
@@ -107,7 +121,7 @@ func (r *Router) untie(b *booking, failed bool) {
 	if t.conv.startedBy == b.ID {
 		t.conv.starting.Rank = model.NoRank
 	}
-	if !failed || !t.tied || t.first {
+	if !failed || !t.tied || t.conv.served {
 		return
 	}
 	key := t.conv.data.Key

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -98,6 +99,23 @@ func TestFailedDispatchBindsNothing(t *testing.T) {
 	}
 }
 
+// TestServedElsewhereStaysBound: where a second turn was served on the bound
+// rank, the first one's failure does not unbind the conversation.
+func TestServedElsewhereStaysBound(t *testing.T) {
+	b := newBench(t, 1, 4, model.PolicyDefault, inMode(model.ModeKV))
+	first, home := b.place(t, "a", nil)
+	second, got := b.place(t, "a", nil)
+	if got != home {
+		t.Fatalf("the second turn went to %s, bound to %s", got, home)
+	}
+	b.FirstToken(second, model.Usage{Ran: home})
+	b.Done(second, model.OutcomeOK)
+	b.Done(first, model.OutcomeError)
+	if c := b.conv(t, "a"); c.Pin != model.PinAuto || c.Bound != home {
+		t.Fatalf("unbound by the first turn's failure: %+v", c)
+	}
+}
+
 // TestHardWaitsAndSoftGivesWay where the bound rank is at its cap.
 func TestHardWaitsAndSoftGivesWay(t *testing.T) {
 	for mode, stays := range map[string]bool{model.AffinityHard: true, model.AffinitySoft: false} {
@@ -162,6 +180,54 @@ func TestOneBindingForBothTiers(t *testing.T) {
 	}
 	if c := b.conv(t, "c"); c.Pin != model.PinAuto || c.Bound != at("w1", 1) {
 		t.Fatalf("an explicit rank on a first turn binds: %+v", c)
+	}
+}
+
+// TestTenantsKeepTheirShare (report A6): a tenant that floods the table pushes
+// out its own bindings, though others have not been used for longer and are
+// not tracked any more.
+func TestTenantsKeepTheirShare(t *testing.T) {
+	b := newBench(t, 2, 4, model.PolicyDefault, inMode(model.ModeKV, fieldValue(model.FieldMaxSessions, "40")), func(c *Config) { c.MaxConvs = 60 })
+	turn := func(tenant string, i int) model.Target {
+		return b.turn(t, "", nil, func(q *model.Request) { q.Conv = model.ConvKey{Tenant: tenant, ID: fmt.Sprint(tenant, i)} })
+	}
+	var homes []model.Target
+	for i := range 10 {
+		homes = append(homes, turn("small", i))
+	}
+	for i := range 500 {
+		turn("flood", i)
+		b.clock.advance(time.Second)
+	}
+	if n := b.binds.Len(); n != 40 || len(b.owners.byKey) != 40 || b.owners.byName["flood"].uses.Len() != 30 {
+		t.Fatalf("%d bindings, %d noted", n, len(b.owners.byKey))
+	}
+	for i := 470; i < 500; i++ {
+		if _, ok := b.binds.Get(model.ConvKey{Tenant: "flood", ID: fmt.Sprint("flood", i)}); !ok {
+			t.Fatalf("flood%d is not bound: the longest unused goes first", i)
+		}
+	}
+	for i, home := range homes {
+		if got := turn("small", i); got != home || b.steer.choice.By != model.ByBinding {
+			t.Fatalf("small%d went to %s by %s, was on %s", i, got, b.steer.choice.By, home)
+		}
+	}
+	for i := range 30 { // a third one gets its share
+		turn("late", i)
+	}
+	if n := b.owners.byName["late"].uses.Len(); n != 13 {
+		t.Fatalf("late has %d bindings", n)
+	}
+	b.clock.advance(31 * time.Minute) // out of the tracker, and the TTL is over
+	for i := range 100 {
+		b.submit(t, "", func(q *model.Request) { q.Conv = model.ConvKey{Tenant: "other", ID: fmt.Sprint(i)} })
+	}
+	if turn("small", 3); b.steer.choice.By == model.ByBinding {
+		t.Fatal("a binding outlived its TTL with the conversation forgotten")
+	}
+	b.must(t, set(model.FieldMaxSessions, "5"))
+	if n := b.binds.Len(); n != 5 || len(b.owners.byKey) != 5 {
+		t.Fatalf("%d bindings, %d noted", n, len(b.owners.byKey))
 	}
 }
 

@@ -23,6 +23,7 @@ type plan struct {
 	items   []model.ItemResult
 	what    string
 	undoes  uint64
+	act     func() // what no undo brings back, nil for nothing
 	refusal *model.Refusal
 }
 
@@ -152,12 +153,14 @@ func (r *Router) plan(cmd *model.Command) plan {
 		return r.planConvs(cmd)
 	case model.VerbDrain, model.VerbReady:
 		return r.planAvailability(cmd)
+	case model.VerbClear:
+		return r.planClear(cmd)
 	case model.VerbUndo:
 		return r.planUndo(cmd)
 	case model.VerbSpeed:
 		return refuse(model.RefusedVerb, "send it to the simulation", "speed: it acts on a simulation, not on the router")
 	}
-	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, undo",
+	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, clear, undo",
 		"%q: no such verb", cmd.Verb)
 }
 
@@ -184,6 +187,9 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 	r.drops = nil
 	if settings {
 		r.reconfigure()
+	}
+	if p.act != nil {
+		p.act()
 	}
 	r.enter(cmd, p)
 }

@@ -1,6 +1,10 @@
 package router
 
-import "adpdeck/router/model"
+import (
+	"slices"
+
+	"adpdeck/router/model"
+)
 
 // conclude books what a batch decided for its request i and records it. A
 // request without a rank is recorded when it begins to wait, not at every step.
@@ -26,6 +30,10 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	if rank != t.chosen {
 		r.steer.tier.Place(r.elapsed(), b.ID, t.target, t.prompt, held)
 		r.loseTo(t, w, i, rank)
+	}
+	if len(t.chain) > 0 {
+		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target)})
+		t.chain = t.chain[:0]
 	}
 	w.ranks[rank].load.Requests++
 	if c := t.conv; c != nil {
@@ -64,18 +72,11 @@ func (r *Router) loseTo(t *turn, w *worker, i, rank int) {
 	case byOperator, byBinding:
 		t.lostTo = model.LostPin
 	}
-	if bind, ok := r.convBinding(t); ok && bind == t.target || t.steered && t.rank == rank {
+	// The engine tier has bound a first turn by now; what counts is what was
+	// bound before.
+	if t.bound == t.target || t.steered && t.rank == rank {
 		t.lostTo = model.LostPin
 	}
-}
-
-// convBinding is where the binding in force holds the conversation of t.
-func (r *Router) convBinding(t *turn) (model.Target, bool) {
-	if t.conv == nil {
-		return model.Target{}, false
-	}
-	b, ok := r.bound(t.conv.data.Key)
-	return b.Target, ok
 }
 
 func reachable(matches []int32, prompt int) int {

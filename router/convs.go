@@ -20,6 +20,7 @@ type conv struct {
 	// on its way to.
 	starting  model.Target
 	startedBy int64
+	served    bool // a turn had its first token where the binding is
 	held      bool // in the tracker's held list
 	links     [2]convLinks
 }

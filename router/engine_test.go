@@ -18,6 +18,8 @@ type fakeEngine struct {
 	b     *bench
 	ranks map[model.Target]*fakeCache
 	mute  bool
+	// wire carries what is published, nil straight to the router.
+	wire func(t model.Target, seq uint64, payload []byte)
 }
 
 type fakeCache struct {
@@ -129,8 +131,13 @@ func (e *fakeEngine) publish(t model.Target, events []event.Event) {
 		return
 	}
 	c := e.ranks[t]
-	e.b.Events(t.Worker, t.Rank, c.seq, c.enc.AppendBatch(nil, 1, t.Rank, events))
+	seq, payload := c.seq, c.enc.AppendBatch(nil, float64(e.b.clock.ns.Load()), t.Rank, events)
 	c.seq++
+	if e.wire != nil {
+		e.wire(t, seq, payload)
+		return
+	}
+	e.b.Events(t.Worker, t.Rank, seq, payload)
 }
 
 // restart empties a rank's cache and begins its numbers anew.
@@ -198,4 +205,18 @@ func (c *fakeCache) storedBatch(tokens []uint32) []byte {
 		ev.Hashes = append(ev.Hashes, event.Hash(x)^c.salt)
 	}
 	return c.enc.AppendBatch(nil, 1, 0, []event.Event{ev})
+}
+
+// holds is how many tokens of a prompt a rank holds.
+func (e *fakeEngine) holds(t model.Target, tokens []uint32) int {
+	c := e.ranks[t]
+	h, _ := prefix.NewHasher(blockTokens, prefix.Seed("", ""))
+	n := 0
+	for _, x := range h.Chains(nil, tokens) {
+		if !c.holds[event.Hash(x)^c.salt] {
+			break
+		}
+		n += blockTokens
+	}
+	return n
 }

@@ -79,6 +79,9 @@ func (h *history) add(rev model.Revision, u undoRecord, stamp uint64) {
 	if over := len(h.revisions) - model.MaxRevisions; over > 0 {
 		h.revisions = append(h.revisions[:0], h.revisions[over:]...)
 	}
+	if !rev.Verb.Undoable() {
+		return
+	}
 	h.undo = append(h.undo, u)
 	h.undoSize += u.size()
 	for len(h.undo) > 1 && (h.undoSize > maxUndo || h.undo[0].version < h.revisions[0].Version) {

@@ -129,6 +129,24 @@ func TestApproximateRanks(t *testing.T) {
 	}
 }
 
+// TestEngineTiersPlacesAreRemembered: in a mode that leaves the rank to the
+// engine tier, ranks without events are known by what it put there.
+func TestEngineTiersPlacesAreRemembered(t *testing.T) {
+	b := newBench(t, 1, 4, model.PolicyDefault, withBlocks, func(c *Config) { c.Workers[0].KVEvents = false })
+	id, home := b.place(t, "", nil, of(prompt(1, 2, 3)))
+	b.Done(id, model.OutcomeOK)
+	if row := indexOf(t, b, home); row.Device != 3 {
+		t.Fatalf("row %+v", row)
+	}
+	b.must(t, set(model.FieldRouterMode, "kv"))
+	if _, got := b.submit(t, "", of(prompt(1, 2, 3, 4))); got != home {
+		t.Fatalf("went to %s, the prefix was sent to %s", got, home)
+	}
+	if len(b.notes) != 0 {
+		t.Fatalf("%d notes are left", len(b.notes))
+	}
+}
+
 // TestPredictionsBridgeTheEvents: with router_predicted_ttl_secs a routed prompt
 // counts before its events come, and events off makes all ranks approximate.
 func TestPredictionsBridgeTheEvents(t *testing.T) {
@@ -170,8 +188,22 @@ func TestPhantomLoadIsFound(t *testing.T) {
 	if got := found(); !strings.Contains(got, "phantom_load") {
 		t.Fatalf("findings: %s", got)
 	}
-	if n := b.ClearPhantoms(at("w0", 0)); n != 1 || strings.Contains(found(), "phantom_load") {
-		t.Fatalf("%d cleared, findings %s", n, found())
+	reply := b.must(t, onRank(model.VerbClear, at("w0", 0)))
+	if reply.What != "clear phantom load of w0/0: 1 requests, 32 prompt tokens" || strings.Contains(found(), "phantom_load") {
+		t.Fatalf("%q, findings %s", reply.What, found())
+	}
+	for want, cmd := range map[model.RefusalCode]model.Command{
+		model.RefusedPhantom:   onRank(model.VerbClear, at("w0", 0)),
+		model.RefusedTarget:    onRank(model.VerbClear, at("w0", 7)),
+		model.RefusedMalformed: {Verb: model.VerbClear},
+		model.RefusedUndo:      undo(0),
+	} {
+		if reply := b.do(cmd); reply.Accepted || reply.Refusal.Code != want || reply.Refusal.Next == "" {
+			t.Errorf("%s: %+v", want, reply.Refusal)
+		}
+	}
+	if open := b.Snapshot().Totals.Open; open != 1 {
+		t.Fatalf("%d open: the request itself stays", open)
 	}
 	b.place(t, "", nil, of(prompt(1, 2)))
 	b.clock.advance(3700 * time.Second)

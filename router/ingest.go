@@ -49,7 +49,9 @@ func (k *knowledge) newSources(specs []*worker) ([][]*source, error) {
 			if s.hasher, err = prefix.NewHasher(k.block, prefix.Seed("", "")); err != nil {
 				return nil, fmt.Errorf("router: %w", err)
 			}
-			s.feed, err = event.NewFeed(event.Config{Rank: rank, Ranks: len(w.ranks), BlockTokens: k.block}, s.apply)
+			s.feed, err = event.NewFeed(event.Config{
+				Rank: rank, StartRank: w.spec.StartRank, Ranks: len(w.ranks), BlockTokens: k.block,
+			}, s.apply)
 			if err != nil {
 				return nil, fmt.Errorf("router: %w", err)
 			}
@@ -68,6 +70,16 @@ func (k *knowledge) newSources(specs []*worker) ([][]*source, error) {
 // Decoding and the update of the index run without the router's lock: requests
 // are routed meanwhile. Batches of one rank are taken one at a time.
 func (r *Router) Events(worker string, rank int, seq uint64, payload []byte) {
+	r.EventsOn(worker, rank, onlyConn, seq, payload)
+}
+
+// onlyConn is the connection of a caller that does not tell them apart.
+const onlyConn = 1
+
+// EventsOn is Events for a caller that knows which connection brought the
+// batch: conn changes with every reconnect. A number that goes back on a new
+// connection is then a restart, whatever its bytes.
+func (r *Router) EventsOn(worker string, rank int, conn, seq uint64, payload []byte) {
 	at, ok := r.byID[worker]
 	if !ok || rank < 0 || rank >= len(r.sources[at]) {
 		return
@@ -77,7 +89,7 @@ func (r *Router) Events(worker string, rank int, seq uint64, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell(now)
-	s.feed.Live(s.now, 1, seq, payload)
+	s.feed.Live(s.now, conn, seq, payload)
 }
 
 // tell brings the feed's time and traffic up to date.

@@ -54,7 +54,11 @@ func (r *Router) withdraw(b *booking) {
 	r.steer.tier.Free(r.elapsed(), b.ID)
 	r.book.Release(b.ID)
 	r.stamp++
-	if c != nil {
+	r.submitted--
+	r.arrivals.at(r.elapsed()).count-- // the lock was not freed since it was counted
+	if c == nil {
+		r.totals.Keyless--
+	} else {
 		c.data.Turns--
 		c.data.Open--
 		r.rest(c)
@@ -96,6 +100,9 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 		t.ran = u.Ran
 	}
 	r.stamp++
+	if c := t.conv; c != nil && t.ran == t.target {
+		c.served = true
+	}
 	r.followRank(b, u.Ran.Rank != model.NoRank && u.Ran.Worker != "")
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.hits, t)

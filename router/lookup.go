@@ -207,15 +207,27 @@ func (k *knowledge) expire(g *guesses, now time.Duration) {
 // routed notes where a prompt goes, for ranks that are guessed. It runs
 // without the router's lock.
 func (k *knowledge) routed(l *lookup, slot int, now time.Duration) {
-	if l == nil || slot < 0 {
-		return
+	if l != nil && slot >= 0 {
+		k.remember(l.chain, slot, now)
 	}
-	g := k.guess.Load()
-	if g == nil || g.index == nil || !g.only[slot] && !g.side {
-		return
+}
+
+// remembers reports that what is routed to a slot is remembered.
+func (g *guesses) remembers(slot int) bool {
+	return g != nil && g.index != nil && (g.only[slot] || g.side)
+}
+
+func (k *knowledge) remember(chain []prefix.Chain, slot int, now time.Duration) {
+	if g := k.guess.Load(); g.remembers(slot) {
+		// A slot is always a target of the guesses, so there is nothing to refuse.
+		_ = g.index.Routed(prefix.ID(slot), chain, now)
 	}
-	// A slot is always a target of the guesses, so there is nothing to refuse.
-	_ = g.index.Routed(prefix.ID(slot), l.chain, now)
+}
+
+// note is a prompt that the engine tier placed on a rank whose cache is guessed.
+type note struct {
+	chain []prefix.Chain
+	slot  int
 }
 
 // maxSpare is how many working spaces of look-ups are kept: as many as run at

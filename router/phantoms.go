@@ -54,10 +54,10 @@ func (r *Router) phantomFinding(p *cluster.Phantom) (model.Finding, bool) {
 	}
 	c := &r.settings.ClusterConfig
 	return model.Finding{
-		Code: "phantom_load", Target: t, Since: r.start.Add(p.Oldest).Add(seconds(c.PhantomAfterSecs)),
+		Code: model.FindingPhantom, Target: t, Since: r.start.Add(p.Oldest).Add(seconds(c.PhantomAfterSecs)),
 		Message: fmt.Sprintf("%d requests booked here (%d prompt tokens) show no sign of life; most likely their ends were lost, the oldest is request %d",
 			p.Requests, p.PromptTokens, p.OldestID),
-		Next: fmt.Sprintf("check that the engine's ends reach the router; the load is dropped after booking_expiry_secs (%.0f)", c.BookingExpirySecs),
+		Next: fmt.Sprintf("check that the engine's ends reach the router; clear %s drops the load now, booking_expiry_secs (%.0f) does in time", t, c.BookingExpirySecs),
 	}, true
 }
 
@@ -69,4 +69,29 @@ func (r *Router) ClearPhantoms(t model.Target) int {
 	r.lock(now)
 	defer r.unlock()
 	return r.steer.tier.ClearPhantoms(r.elapsed(), t)
+}
+
+// planClear plans to drop the phantom load of a rank, or of a worker's requests
+// without one.
+func (r *Router) planClear(cmd *model.Command) plan {
+	if cmd.Target == nil {
+		return refuse(model.RefusedMalformed, "name a rank, for example w0/3", "%s: no rank is named", cmd.Verb)
+	}
+	t := *cmd.Target
+	if err := r.checkTarget(t); err != nil {
+		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such rank", cmd.Verb, t)
+	}
+	s := &r.steer
+	s.phantoms = s.tier.Phantoms(r.elapsed(), s.phantoms[:0])
+	for i := range s.phantoms {
+		p := &s.phantoms[i]
+		if at, ok := s.tier.Target(p.Slot); ok && at == t {
+			return plan{
+				what: fmt.Sprintf("clear phantom load of %s: %d requests, %d prompt tokens", t, p.Requests, p.PromptTokens),
+				act:  func() { s.tier.ClearPhantoms(r.elapsed(), t) },
+			}
+		}
+	}
+	return refuse(model.RefusedPhantom, "a finding says where there is some",
+		"clear %s: it has no phantom load", t)
 }

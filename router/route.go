@@ -102,7 +102,9 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 	d, err := r.route(start, req, l, matches, refuses)
 	waits := r.scored() && errors.Is(err, ErrFull)
 	if waits {
-		err = r.park(p)
+		if err = r.park(p); err != nil {
+			r.tellRefused(err)
+		}
 	}
 	r.unlock()
 	if waits && err == nil {
@@ -114,12 +116,12 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 	return d, err
 }
 
-// park puts a request into the queue. What choose left in steer.req says which
-// rank it may go to.
+// park puts a request into the queue. What choose left in steer.lane says which
+// rank or worker it waits for.
 func (r *Router) park(p *parked) error {
 	s := &r.steer
 	w := cluster.Waiting[*parked]{
-		ID: p.req.ID, Slot: s.tier.Lane(&s.req), Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
+		ID: p.req.ID, Slot: s.lane, Strict: p.req.StrictPriority, Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
 	}
 	if p.look != nil {
 		for slot := range r.know.targets {
@@ -166,15 +168,8 @@ func (r *Router) wake() {
 	}
 }
 
-// takes reports that a slot, or any rank for -1, takes a request from the queue.
-func (r *Router) takes(slot int32) bool {
-	s := &r.steer
-	if !r.scored() {
-		return true // no queue in this mode: let it go
-	}
-	req := cluster.Request{}
-	if t, ok := s.tier.Target(slot); ok && slot >= 0 {
-		req.Bound = &cluster.Bound{Target: t, Hard: true}
-	}
-	return !s.tier.MustWait(r.elapsed(), &req, false)
+// takes reports that a request of a lane of the queue may go.
+func (r *Router) takes(lane int32) bool {
+	// The other modes have no queue: let it go.
+	return !r.scored() || r.steer.tier.Takes(r.elapsed(), lane)
 }

@@ -66,8 +66,10 @@ type Router struct {
 
 	book   *load.Book[turn]
 	binds  *pin.Table
+	owners tenants // of the bindings
 	ops    *pin.Operators
 	convs  *tracker
+	notes  []note       // of the step being made
 	loads  []workerLoad // scratch of the cluster tier
 	cursor int          // of the cluster tier
 	steer  steering
@@ -84,6 +86,7 @@ type Router struct {
 	routed    uint64       // decision ids given
 	lost      uint64       // turns of held conversations that ran elsewhere
 	lostAt    time.Time    // when an operator was last told
+	refusals  refusals
 	submitted uint64
 	arrivals  window
 	hits      window
@@ -148,7 +151,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(), tierFields: len(model.ClusterFields()),
 		byID: map[string]int{}, settings: &settings, initial: cfg.Settings, version: 1,
-		convs:    newTracker(cfg.MaxConvs),
+		convs: newTracker(cfg.MaxConvs), owners: newTenants(),
 		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10),
 		decisions: newRing[*model.Decision](model.MaxDecisions), settled: newRing[model.Settled](2 * model.MaxDecisions),
 	}
@@ -322,6 +325,11 @@ func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
 	}
 	if s := r.rank(after.Target); s != nil && after.Source != model.PinNone {
 		s.pins++
+	}
+	if after.Source != model.PinNone {
+		r.owners.bound(key, r.now)
+	} else {
+		r.owners.gone(key)
 	}
 	if c := r.convs.byKey[key]; c != nil {
 		r.convs.touch(c, &r.stamp)

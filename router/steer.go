@@ -22,6 +22,7 @@ type steering struct {
 	record   model.Selection
 	phantoms []cluster.Phantom
 	queue    *cluster.Queue[*parked]
+	lane     int32 // where the request waits if it has to
 	swept    time.Duration
 	how      how // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
@@ -74,8 +75,8 @@ func (r *Router) slot(t model.Target) int {
 // binding, what the client asked for, policy.
 func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
 	s := &r.steer
-	s.how, s.followed = byEngine, false
-	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
+	s.how, s.followed, s.lane = byEngine, false, cluster.SharedLane
+	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides}
 	if l != nil {
 		s.req.Blocks = l.blocks
 		s.req.Matches.Device = l.matches.Device
@@ -86,6 +87,7 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 	bind, bound := pin.Binding{}, false
 	if !req.Conv.Keyless() {
 		if p, ok := r.ops.Get(req.Conv); ok {
+			s.lane = s.tier.LaneOf(p.Target)
 			return "operator pin", r.take(p.Target, model.ByBinding)
 		}
 		r.forgetGone(req.Conv)
@@ -97,6 +99,7 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 	case bound:
 		return r.chooseBound(bind, req, rule)
 	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank):
+		s.lane = s.tier.LaneOf(*req.Explicit)
 		return "asked for", r.take(*req.Explicit, model.ByRequired)
 	case scored:
 		return r.chooseRank(req, rule)
@@ -159,7 +162,12 @@ func (r *Router) chooseRank(req *model.Request, rule roomRule) (string, error) {
 // mustWait refuses a request that has to queue.
 func (r *Router) mustWait(rule roomRule) error {
 	s := &r.steer
-	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, s.queue.Backlog(s.tier.Lane(&s.req)) > 0) {
+	s.lane = s.tier.Lane(&s.req)
+	backlog := s.queue.Backlog(s.lane)
+	if s.lane < cluster.SharedLane { // those before it may go there too
+		backlog += s.queue.Backlog(cluster.SharedLane)
+	}
+	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, backlog > 0) {
 		return nil
 	}
 	return fmt.Errorf("request %d: %w: the ranks that may take it are busy, %d requests wait; let it queue, or raise router_queue_threshold",

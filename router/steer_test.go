@@ -351,3 +351,25 @@ func TestWhatIsClosedChangesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatAPinCost: the conversation policy gives a longer match up to a new
+// conversation's turn by its mode, and to a bound one's by the binding.
+func TestWhatAPinCost(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyConversation, withBlocks)
+	e := newEngine(b, 0)
+	home, _ := e.turn(t, "a", prompt(1, 2, 3))
+	other, _ := e.turn(t, "b", prompt(1, 2, 9))
+	if home == other {
+		t.Fatalf("both are on %s", home)
+	}
+	if d := b.lastDecision(t); d.LostTo != model.LostMode {
+		t.Fatalf("a new conversation: lost to %q", d.LostTo)
+	}
+	e.turn(t, "b", prompt(1, 2, 3, 4))
+	if d := b.lastDecision(t); d.LostTo != model.LostPin || d.Target != other {
+		t.Fatalf("a bound one, on %s: lost to %q", d.Target, d.LostTo)
+	}
+	if row := indexOf(t, b, other); row.Lost.Mode != 2*blockTokens || row.Lost.Pin != blockTokens {
+		t.Fatalf("lost %+v", row.Lost)
+	}
+}

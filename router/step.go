@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"time"
 
 	"adpdeck/router/adp"
 	"adpdeck/router/model"
@@ -50,15 +51,23 @@ const (
 // refilled and allocates nothing once it has grown.
 func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput) error {
 	now, start := r.clock.Now(), r.wallNow()
+	notes, err := r.step(now, start, worker, in, out)
+	for i := range notes { // the guesses have a lock of their own
+		r.know.remember(notes[i].chain, notes[i].slot, now.Sub(r.start))
+	}
+	return err
+}
+
+func (r *Router) step(now, start time.Time, worker string, in *model.StepInput, out *model.StepOutput) ([]note, error) {
 	r.lock(now)
 	defer r.unlock()
 	w, err := r.gather(worker, in)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w.stepped, w.steppedAt = true, r.elapsed()
 	if err := r.routeBatch(w); err != nil {
-		return err
+		return nil, err
 	}
 	out.PinWaits = 0
 	took := int64(0)
@@ -77,7 +86,9 @@ func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput)
 		out.Order[k] = append(out.Order[k], list...)
 	}
 	out.Expected = w.softCap
-	return nil
+	notes := r.notes
+	r.notes = nil
+	return notes, nil
 }
 
 // gather checks a step against the worker and fills its batch.
@@ -133,7 +144,8 @@ func (r *Router) routeBatch(w *worker) error {
 	w.request.Requests = w.request.Requests[:0]
 	policy := r.policy()
 	for i, b := range g.bookings {
-		if t := &b.Value; t.wished && t.conv != nil {
+		if t := &b.Value; (t.wished || t.looked) && t.conv != nil {
+			t.bound = model.Target{Rank: model.NoRank}
 			if bind, ok := r.bound(t.conv.data.Key); ok {
 				t.bound = bind.Target
 			}

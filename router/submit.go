@@ -8,6 +8,7 @@ import (
 	"adpdeck/router/adp"
 	"adpdeck/router/load"
 	"adpdeck/router/model"
+	"adpdeck/router/prefix"
 )
 
 // turn is what the router keeps of one open request.
@@ -19,7 +20,7 @@ type turn struct {
 
 	asked      model.Target // what the client asked for, meaningful when wished
 	wished     bool
-	bound      model.Target // the binding in force when it was routed, of a wished one
+	bound      model.Target // the binding in force when it was routed, of one that was wished or looked up
 	conflicted bool         // its conflict is counted
 	rank       int          // backs params
 	relax      bool
@@ -35,9 +36,10 @@ type turn struct {
 	selection *model.Selection // its record, nil for none
 	runnerUp  int
 	margin    model.Maybe
-	looked    bool  // the index was asked
-	held      []int // by rank of the worker: tokens that it was said to hold
-	known     int   // the most that any rank was said to hold
+	looked    bool           // the index was asked
+	held      []int          // by rank of the worker: tokens that it was said to hold
+	chain     []prefix.Chain // to remember where the engine tier puts it, empty for nothing to remember
+	known     int            // the most that any rank was said to hold
 	lostTo    string
 	tied      bool // it bound its conversation
 
@@ -102,6 +104,7 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	r.sweep()
 	why, err := r.choose(req, l, rule)
 	if err != nil {
+		r.tellRefused(err)
 		return nil, none, err
 	}
 	s := &r.steer
@@ -117,6 +120,9 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	}
 	r.fill(b, req, why)
 	r.fillChoice(b, l)
+	if rule == engineQueues && target.Rank == model.NoRank && l != nil && r.know.guess.Load().remembers(int(s.bases[w.index])) {
+		b.Value.chain = append(b.Value.chain, l.chain...)
+	}
 	r.stamp++
 	r.submitted++
 	r.arrivals.at(r.elapsed()).count++
@@ -135,11 +141,11 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 // fill writes the request into its booking, reusing the booking's buffers.
 func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
-	lead, held := append(t.lead[:0], req.Lead...), t.held[:0]
+	lead, held, chain := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0]
 	*t = turn{
 		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
-		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held,
+		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain,
 	}
 	if !req.Conv.Keyless() {
 		t.conv = r.convs.ensure(req.Conv, r.now, &r.stamp)

@@ -265,7 +265,7 @@ func (m *Model) situation() *command.Situation {
 // that the router made when it started is none.
 func undoable(revs []model.Revision) bool {
 	for i := range revs {
-		if revs[i].Version > 1 && revs[i].UndoneBy == 0 {
+		if revs[i].Version > 1 && revs[i].UndoneBy == 0 && revs[i].Verb.Undoable() {
 			return true
 		}
 	}

@@ -84,6 +84,9 @@ func (m *Model) onReply(r replyMsg) {
 // accepted is the toast of a command that was done.
 func (m *Model) accepted(c model.Command, r model.Reply) cell.Text {
 	rest := cell.Say(" applied as v%s · U undo", cell.Int(r.Version))
+	if !c.Verb.Undoable() {
+		rest = cell.Say(" applied as v%s", cell.Int(r.Version))
+	}
 	what := cell.Fit(cmp.Or(r.What, string(c.Verb)), min(46, max(8, m.screen.W-4-rest.Width())))
 	if c.Verb == model.VerbSpeed {
 		if c.Speed == 0 {
@@ -136,7 +139,7 @@ func refused(c model.Command, why *model.Refusal, room int) cell.Text {
 // stands and is no undo itself, as the router takes it.
 func toUndo(revs []model.Revision, version uint64) (model.Revision, bool) {
 	for _, r := range revs {
-		if (version != 0 && r.Version == version) || (version == 0 && r.UndoneBy == 0 && r.Undoes == 0 && r.Version > 1) {
+		if (version != 0 && r.Version == version) || (version == 0 && r.UndoneBy == 0 && r.Undoes == 0 && r.Version > 1 && r.Verb.Undoable()) {
 			return r, true
 		}
 	}

@@ -58,6 +58,7 @@ func verbs() []verb {
 		{"evict", "evict CONVERSATION", "place its next turn afresh", rank(9), convVerb(model.VerbEvict, false)},
 		{"drain", "drain RANK", "no new conversations", rank(0), rankVerb(model.VerbDrain)},
 		{"ready", "ready RANK", "take new work again", rank(0), rankVerb(model.VerbReady)},
+		{"clear", "clear RANK", "drop its phantom load", rank(0), rankVerb(model.VerbClear)},
 		{"speed", "speed FACTOR", "simulation speed, 0.25 to 64, 0 pauses", nil, runSpeed},
 	}
 }

@@ -54,6 +54,8 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewDrain(f, &f.State.Ranks[i])}, nil
 		case model.VerbReady:
 			return view.Show{Dialog: dialog.NewReady(f, &f.State.Ranks[i])}, nil
+		case model.VerbClear:
+			return view.Show{Dialog: dialog.NewClear(f, &f.State.Ranks[i])}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: there is nothing of that name", c.Verb)

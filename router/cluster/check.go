@@ -10,7 +10,7 @@ func (r *Router) check(req *Request) error {
 		detail, next = "prompt length out of bounds", "give 0 to 268435456 tokens"
 	case len(req.Blocks) > req.PromptTokens/r.opt.BlockTokens:
 		detail, next = "more blocks than the prompt has", "give its full blocks only"
-	case !req.Overrides.valid():
+	case !valid(req.Overrides):
 		detail, next = "router_config_override is negative or not a number", "give finite numbers from 0"
 	default:
 		return nil
@@ -19,7 +19,7 @@ func (r *Router) check(req *Request) error {
 }
 
 // valid reports whether all numbers are finite and 0 or more.
-func (o *Overrides) valid() bool {
+func valid(o *Overrides) bool {
 	if o == nil {
 		return true
 	}

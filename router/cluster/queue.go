@@ -32,7 +32,8 @@ func (q *QueueFull) Unwrap() error { return ErrQueueFull }
 // Waiting is a request in a Queue.
 type Waiting[T any] struct {
 	ID int64
-	// Slot is the only rank that it may go to, -1 for any.
+	// Slot is its lane: the only rank that it may go to, the only worker
+	// (WorkerLane), or SharedLane for any.
 	Slot int32
 	// Strict goes before all else, the larger first.
 	Strict uint32
@@ -51,10 +52,17 @@ type Waiting[T any] struct {
 	lane  *lane[T]
 }
 
+// SharedLane is the lane of requests that any rank may take.
+const SharedLane int32 = -1
+
+// WorkerLane is the lane of requests that only the ranks of the worker whose
+// number is w may take.
+func WorkerLane(w int) int32 { return SharedLane - 1 - int32(w) }
+
 // Queue holds requests while every eligible rank is busy (dynamo.md 1.7).
 // Larger first: (Strict, score, earlier arrival). The score is fixed when a
-// request enters. Requests for one rank wait in a lane of their own, so that a
-// busy rank holds nobody else back. It does not lock.
+// request enters. Requests for one rank or worker wait in a lane of their own, so
+// that a busy one holds nobody else back. It does not lock.
 type Queue[T any] struct {
 	shared lane[T]
 	lanes  map[int32]*lane[T]
@@ -82,10 +90,9 @@ func (q *Queue[T]) Tokens() int { return q.tokens }
 // Cached sums what of the prompts was cached when they came.
 func (q *Queue[T]) Cached() int { return q.cached }
 
-// Backlog counts the requests that wait for slot, or for any rank when slot is
-// below 0.
+// Backlog counts the requests that wait in a lane.
 func (q *Queue[T]) Backlog(slot int32) int {
-	if slot < 0 {
+	if slot == SharedLane {
 		return len(q.shared.heap)
 	}
 	if l := q.lanes[slot]; l != nil {
@@ -112,7 +119,7 @@ func (q *Queue[T]) Push(now time.Duration, cfg *Config, workers int, w Waiting[T
 	k.At, k.order, k.score = now, q.order, score(now, cfg.QueuePolicy, w.Jump, w.PromptTokens, w.BestCached)
 	q.order++
 	k.lane = &q.shared
-	if w.Slot >= 0 {
+	if w.Slot != SharedLane {
 		if q.lanes[w.Slot] == nil {
 			q.lanes[w.Slot] = &lane[T]{}
 		}
@@ -140,12 +147,12 @@ func score(now time.Duration, policy string, jump float64, prompt, cached int) f
 }
 
 // Pop removes and returns the next request that may go; ready says whether a
-// slot, or any rank at all for -1, takes one now. stale says that the request
+// lane's rank, one of its worker's, or any rank at all takes one now. stale says that the request
 // waited longer than router_overlap_refresh_after_secs: look its match up
 // again. ok is false when none may go.
 func (q *Queue[T]) Pop(now time.Duration, cfg *Config, ready func(slot int32) bool) (w Waiting[T], stale, ok bool) {
 	var best *Waiting[T]
-	if len(q.shared.heap) > 0 && ready(-1) {
+	if len(q.shared.heap) > 0 && ready(SharedLane) {
 		best = q.shared.heap[0]
 	}
 	for slot, l := range q.lanes {
@@ -192,7 +199,7 @@ func (q *Queue[T]) Unpin(slot int32) int {
 	}
 	delete(q.lanes, slot)
 	for _, k := range l.heap {
-		k.Slot, k.lane = -1, &q.shared
+		k.Slot, k.lane = SharedLane, &q.shared
 		q.shared.push(k)
 	}
 	return len(l.heap)
@@ -200,7 +207,7 @@ func (q *Queue[T]) Unpin(slot int32) int {
 
 func (q *Queue[T]) remove(k *Waiting[T]) {
 	k.lane.remove(k.index)
-	if k.Slot >= 0 && len(k.lane.heap) == 0 {
+	if k.Slot != SharedLane && len(k.lane.heap) == 0 {
 		delete(q.lanes, k.Slot)
 	}
 	delete(q.byID, k.ID)

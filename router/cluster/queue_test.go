@@ -211,4 +211,19 @@ func TestMustWait(t *testing.T) {
 	if r.Lane(&any) != -1 || r.Lane(&first) != 0 || r.Lane(&hard) != 0 || r.Lane(&soft) != -1 {
 		t.Error("lanes")
 	}
+	worker := Request{Explicit: &model.Target{Worker: "w0", Rank: model.NoRank}}
+	if lane := r.Lane(&worker); lane != WorkerLane(0) || !r.Takes(0, lane) || r.LaneOf(model.Target{Worker: "no", Rank: 1}) != SharedLane {
+		t.Error("lane of a worker")
+	}
+	for s := range r.slots {
+		r.slots[s].cap = 1
+		if err := r.load.Book(0, &Booking{ID: int64(s), Slot: int32(s)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, lane := range []int32{WorkerLane(0), SharedLane, 0, 1} {
+		if r.Takes(0, lane) {
+			t.Errorf("lane %d takes while all is full", lane)
+		}
+	}
 }

@@ -40,14 +40,7 @@ type Matches struct {
 type Span struct{ From, To int }
 
 // Overrides are what one request may change; nil leaves the setting.
-type Overrides struct {
-	KVOverlapScoreCredit  *float64
-	PrefillLoadScale      *float64
-	Temperature           *float64
-	SharedCacheMultiplier *float64
-	AssumeKVReuse         *bool
-	TrackPrefillTokens    *bool
-}
+type Overrides = model.Overrides
 
 // Preference is a soft taint: a positive weight draws the request to workers
 // that carry the taint, a negative one pushes it away.

@@ -59,19 +59,42 @@ func (r *Router) thresholds() bool {
 	return r.cfg.QueueThreshold != nil || r.cfg.QueueThresholdTokens != nil
 }
 
-// Lane is the slot in whose lane a request waits, -1 for the shared one.
+// Lane is where a request waits: the slot of the only rank that it may go to,
+// the lane of the only worker (WorkerLane), or SharedLane.
 func (r *Router) Lane(req *Request) int32 {
-	var t model.Target
 	switch {
 	case req.Bound != nil && req.Bound.Hard:
-		t = req.Bound.Target
-	case req.Bound == nil && req.Explicit != nil && req.Explicit.Rank != model.NoRank:
-		t = *req.Explicit
-	default:
-		return -1
+		return r.LaneOf(req.Bound.Target)
+	case req.Bound == nil && req.Explicit != nil:
+		return r.LaneOf(*req.Explicit)
 	}
+	return SharedLane
+}
+
+// LaneOf is the lane of a target: its slot, or with NoRank its worker's.
+// SharedLane stands for one that is not there.
+func (r *Router) LaneOf(t model.Target) int32 {
 	if at, ok := r.Slot(t); ok {
 		return at
 	}
-	return -1
+	if w, ok := r.byID[t.Worker]; ok && t.Rank == model.NoRank {
+		return WorkerLane(int(w))
+	}
+	return SharedLane
+}
+
+// Takes reports that a request of a lane may go now.
+func (r *Router) Takes(now time.Duration, lane int32) bool {
+	req := Request{}
+	switch {
+	case lane < SharedLane:
+		if t, ok := r.Target(NoRankSlot(int(SharedLane - 1 - lane))); ok {
+			req.Explicit = &t
+		}
+	case lane > SharedLane:
+		if t, ok := r.Target(lane); ok {
+			req.Bound = &Bound{Target: t, Hard: true}
+		}
+	}
+	return !r.MustWait(now, &req, false)
 }

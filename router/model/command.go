@@ -13,9 +13,13 @@ const (
 	VerbMigrate Verb = "migrate" // move binding or pin to a target; to the ranks with the fewest tokens when none is named
 	VerbDrain   Verb = "drain"   // no new conversations, bound ones stay
 	VerbReady   Verb = "ready"   // take new work again
+	VerbClear   Verb = "clear"   // drop the phantom load of a rank; cannot be undone
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed
 	VerbSpeed   Verb = "speed"   // simulation speed: 0 pauses
 )
+
+// Undoable reports that an undo takes back what the verb did.
+func (v Verb) Undoable() bool { return v != VerbClear }
 
 // Limits that bound a command.
 const (
@@ -77,6 +81,7 @@ const (
 	RefusedLast      RefusalCode = "last_eligible" // it would leave a worker without an eligible rank
 	RefusedConv      RefusalCode = "no_such_conversation"
 	RefusedFull      RefusalCode = "pins_full" // MaxOperatorPins reached
+	RefusedPhantom   RefusalCode = "no_phantom_load"
 	RefusedUndo      RefusalCode = "nothing_to_undo"
 	RefusedMalformed RefusalCode = "malformed"
 	RefusedVerb      RefusalCode = "no_such_verb"

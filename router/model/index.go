@@ -115,5 +115,8 @@ type Finding struct {
 	Next    string    `json:"next"`    // what to do about it
 }
 
+// FindingPhantom is the code of the finding that VerbClear puts an end to.
+const FindingPhantom = "phantom_load"
+
 // MaxFindings bounds the findings of a State.
 const MaxFindings = 256

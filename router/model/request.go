@@ -31,11 +31,28 @@ type Request struct {
 	// may be empty.
 	LoRA, Salt string
 	// Priority moves a request ahead in the cluster tier's queue: seconds under
-	// fcfs, weight under wspt; below 0 counts as 0.
-	Priority int
+	// fcfs, weight under wspt; below 0 counts as 0. StrictPriority goes before
+	// all else there, the larger first.
+	Priority       int
+	StrictPriority uint32
+	// Overrides change the cluster tier's settings for this request alone, nil
+	// for none.
+	Overrides *Overrides
 	// ExpectedOutput is the output length in tokens that the client gave, 0 for
 	// none.
 	ExpectedOutput int
+}
+
+// Overrides are the settings of the cluster tier that one request may change
+// for itself (Dynamo's router_config_override); nil leaves the setting. Numbers
+// must be finite and 0 or more.
+type Overrides struct {
+	KVOverlapScoreCredit  *float64
+	PrefillLoadScale      *float64
+	Temperature           *float64
+	SharedCacheMultiplier *float64
+	AssumeKVReuse         *bool
+	TrackPrefillTokens    *bool
 }
 
 // Outcome says how a request ended.
@@ -69,8 +86,9 @@ type RankState struct {
 	NumActiveTokens   int
 }
 
-// RankLoad is what an engine reports of one rank beside its RankState, for the
-// screen alone: no decision reads it.
+// RankLoad is what an engine reports of one rank beside its RankState. The
+// engine tier reads none of it; of the cluster tier lockstep reads what is
+// pending and the threshold on KV blocks those in use.
 type RankLoad struct {
 	Rank int
 	// Queued requests are assigned to the rank and have not begun prefill.
@@ -98,6 +116,9 @@ type WorkerSpec struct {
 	// BlockTokens is the size of a KV block, 0 when it is not known; all workers
 	// have the same one.
 	BlockTokens int
+	// StartRank is the engine's number of the worker's rank 0 in its events:
+	// engines count ranks over all nodes, the router inside a worker.
+	StartRank int
 	// KVBlocks is one rank's KV capacity, MaxBatchedTokens what one step of it
 	// takes (max_num_batched_tokens); 0 when not known.
 	KVBlocks, MaxBatchedTokens int

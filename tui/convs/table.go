@@ -1,6 +1,8 @@
 package convs
 
 import (
+	"time"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/dialog"
@@ -145,7 +147,7 @@ func (g *grid) row(b *cell.Block, f *view.Frame, c *model.Conv, cursor, marked b
 	b.Right(cell.Plain, g.widths[colCached], cachedOf(c))
 	b.Right(cell.Plain, g.widths[colHit], cell.PercentShort(hitOf(c)))
 	b.Right(cell.Dim, g.widths[colIdle], idleOf(f, c))
-	b.Right(cell.Dim, g.widths[colTTL], cell.Unknown())
+	b.Right(cell.Dim, g.widths[colTTL], ttlOf(f, c))
 	role, honoured := honouredOf(c)
 	b.Gap(min(3, g.widths[colHonoured]))
 	b.Left(role, g.widths[colHonoured]-3, honoured)
@@ -216,6 +218,29 @@ func idleOf(f *view.Frame, c *model.Conv) cell.Text {
 		return cell.Unknown()
 	}
 	return cell.Age(f.Now.Sub(c.LastAt))
+}
+
+// ttlOf is how long the binding that a turn made lasts if no other turn comes.
+// Pins and migrations do not run out, nor does any binding in the modes that
+// leave the rank to the engine.
+func ttlOf(f *view.Frame, c *model.Conv) cell.Text {
+	s := &f.State.Settings
+	ttl := s.ClusterConfig.SessionAffinityTTLSecs
+	if c.Pin != model.PinAuto || ttl == nil || s.RouterMode != model.ModeKV && s.RouterMode != model.ModeLockstep {
+		return cell.Unknown()
+	}
+	since := c.IdleSince
+	switch {
+	case c.Open > 0:
+		since = f.Now
+	case since.IsZero():
+		since = c.LastAt
+	}
+	left := time.Duration(*ttl*float64(time.Second)) - max(0, f.Now.Sub(since))
+	if left <= 0 {
+		return cell.Lit("over")
+	}
+	return cell.Age(left)
 }
 
 // honouredOf says whether the engine used the ranks that it was told.

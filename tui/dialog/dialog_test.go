@@ -81,6 +81,7 @@ func TestCommands(t *testing.T) {
 		"migrate auto":         {NewMigrate(f, convs[3:5], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Target: &w15, Convs: []model.ConvKey{convs[3].Key, convs[4].Key}}},
 		"ready":                {NewReady(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbReady, Target: &w04}},
 		"undo":                 {NewUndo(f, f.State.Revisions[0]), []string{"y"}, model.Command{Verb: model.VerbUndo, Undo: 1412}},
+		"clear":                {NewClear(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbClear, Target: &w04}},
 		"with a reason":        {NewDrain(f, &f.State.Ranks[4]), []string{"r", "o", "k", "enter", "y"}, model.Command{Verb: model.VerbDrain, Target: &w04, Reason: "ok"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -118,7 +118,7 @@ func note(e *entry) (cell.Role, cell.Text) {
 	case len(e.findings) > 0:
 		return cell.Crit, cell.Fit(strings.TrimPrefix(e.findings[0].Message, e.Target.String()+" "), 200)
 	case e.Feed == model.FeedGap:
-		return cell.Warn, cell.Lit("in doubt until replayed")
+		return cell.Warn, cell.Lit("in doubt: events are missing")
 	case e.Feed == model.FeedSilent:
 		return cell.Crit, cell.Lit("gets traffic, says nothing")
 	case e.Feed == model.FeedNone:
@@ -145,7 +145,7 @@ func sentence(e *entry, now time.Time) cell.Text {
 	case model.FeedLive:
 		return cell.Say("Events come in order, the last %s ago; what the index says of this rank is what its engine said.", ageText(now, e.EventAt))
 	case model.FeedGap:
-		return cell.Lit("Events are missing, so what the index says of this rank is in doubt. Live events wait aside until the gap is replayed; nothing is forgotten meanwhile.")
+		return cell.Lit("Events are missing, so what the index says of this rank is in doubt. Live events wait aside for the missing ones; if those never come, the rank is learned afresh.")
 	case model.FeedSilent:
 		return cell.Lit("The rank serves traffic and publishes nothing. Its prefixes look cold, so it is only sent work by load.")
 	case model.FeedNone:
