@@ -178,6 +178,7 @@ func (p *pipe) put(b []byte, d *deadline) (written int, err error) {
 type deadline struct {
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
+	moves int // how often the deadline has been moved
 	over  chan struct{}
 }
 
@@ -189,27 +190,28 @@ func (d *deadline) set(t time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.timer != nil {
-		d.timer.Stop()
+		d.timer.Stop() // it may be running already: moves tells it that it is late
 		d.timer = nil
 	}
+	d.moves++
 	if closed(d.over) {
 		d.over = make(chan struct{})
 	}
 	if t.IsZero() {
 		return
 	}
-	over := d.over
+	mine := d.moves
 	if left := time.Until(t); left > 0 {
 		d.timer = time.AfterFunc(left, func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			if d.over == over && !closed(over) {
-				close(over)
+			if d.moves == mine {
+				close(d.over)
 			}
 		})
 		return
 	}
-	close(over)
+	close(d.over)
 }
 
 func (d *deadline) done() <-chan struct{} {
