@@ -78,7 +78,8 @@ func TestCommands(t *testing.T) {
 	}{
 		"pin to the next rank": {NewPin(f, convs[3:4], nil), []string{"j", "y"}, model.Command{Verb: model.VerbPin, Target: &w04, Convs: []model.ConvKey{convs[3].Key}}},
 		"remove a pin":         {NewPin(f, convs[2:3], nil), []string{"g", "y"}, model.Command{Verb: model.VerbUnpin, Convs: []model.ConvKey{convs[2].Key}}},
-		"migrate auto":         {NewMigrate(f, convs[3:5], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Target: &w15, Convs: []model.ConvKey{convs[3].Key, convs[4].Key}}},
+		"migrate auto":         {NewMigrate(f, convs[3:4], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Target: &w15, Convs: []model.ConvKey{convs[3].Key}}},
+		"migrate, spread":      {NewMigrate(f, convs[3:5], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Convs: []model.ConvKey{convs[3].Key, convs[4].Key}}},
 		"ready":                {NewReady(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbReady, Target: &w04}},
 		"undo":                 {NewUndo(f, f.State.Revisions[0]), []string{"y"}, model.Command{Verb: model.VerbUndo, Undo: 1412}},
 		"clear":                {NewClear(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbClear, Target: &w04}},

@@ -124,6 +124,10 @@ func (m *migrateBody) rows(f *view.Frame) int {
 	return 2 + m.convList.rows() + 1 + m.choose.rows(f) + 4
 }
 
+// spread reports that the router shares them out, each to the rank that has the
+// fewest tokens when its turn comes: auto, for more than one.
+func (m *migrateBody) spread() bool { return m.choose.at.word == wordAuto && len(m.convs) > 1 }
+
 // target is where they go: the rank chosen, or the one that auto means now.
 func (m *migrateBody) target(f *view.Frame) (model.Target, bool) {
 	if m.choose.at.word == wordAuto {
@@ -146,8 +150,11 @@ func (m *migrateBody) paint(b *cell.Block, f *view.Frame, h int) {
 	notes := min(4, max(0, h-3))
 	m.choose.paint(b, f, h-notes, func(string) cell.Text {
 		t, ok := least(f.State, m.choose.here)
-		if !ok {
+		switch {
+		case !ok:
 			return cell.Lit("no ready rank has room")
+		case len(m.convs) > 1:
+			return cell.Say("spread by least tokens, first %s", cell.Foreign(t.String()))
 		}
 		return cell.Say("least tokens: %s", cell.Foreign(t.String()))
 	})
@@ -168,7 +175,11 @@ func (m *migrateBody) fromTo(b *cell.Block, f *view.Frame) {
 	if t, ok := m.target(f); ok {
 		b.Gap(3)
 		b.Put(cell.Dim, cell.Lit("to "))
-		b.Put(cell.Strong, cell.Foreign(t.String()))
+		if m.spread() {
+			b.Put(cell.Strong, cell.Lit("the lightest ranks"))
+		} else {
+			b.Put(cell.Strong, cell.Foreign(t.String()))
+		}
 	}
 	if m.idleOnly {
 		b.Gap(3)
@@ -183,6 +194,9 @@ func (m *migrateBody) gain(f *view.Frame) cell.Text {
 	from := rankOf(f.State, m.choose.here)
 	if !ok || to == nil || from == nil || to.ReportedAt.IsZero() || from.ReportedAt.IsZero() {
 		return cell.Unknown()
+	}
+	if m.spread() {
+		return cell.Say("each to the lightest then; now %s with %s", cell.Foreign(to.Target.String()), cell.Kilo(float64(to.Tokens)))
 	}
 	for _, c := range m.convs {
 		if Where(c) != m.choose.here {
@@ -219,6 +233,8 @@ func (m *migrateBody) fire(f *view.Frame) (view.Send, cell.Text) {
 		return view.Send{}, cell.Lit("all of them are busy: i takes them in again")
 	case !ok:
 		return view.Send{}, cell.Lit("no ready rank has room")
+	case m.spread():
+		return view.Send{Command: model.Command{Verb: model.VerbMigrate, Convs: m.keys()}}, cell.Text{}
 	}
 	return view.Send{Command: model.Command{Verb: model.VerbMigrate, Convs: m.keys(), Target: &t}}, cell.Text{}
 }
