@@ -161,24 +161,6 @@ func BenchmarkRescore64(b *testing.B) {
 	}
 }
 
-func BenchmarkAffinity(b *testing.B) {
-	a := newAffinity(1800, MaxSessions)
-	var keys [50000]model.ConvKey
-	to := target("w0", 1)
-	for i := range keys {
-		keys[i] = key(fmt.Sprint("t", i%7), "m", fmt.Sprint("conversation-", i))
-		a.Acquire(0, keys[i])
-		a.Bind(keys[i], to)
-		a.Release(0, keys[i], to)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		k := keys[i%len(keys)]
-		a.Acquire(1, k)
-		a.Release(1, k, to)
-	}
-}
-
 func BenchmarkQueue(b *testing.B) {
 	cfg := model.DefaultClusterConfig()
 	q := NewQueue[int]()

@@ -6,8 +6,8 @@
 // a Request with what the prefix index found, by slot. Choose answers, Book
 // books, FirstToken, Output and Free follow the request's life, ReportPending
 // and ReportKV bring in what engines say. Load is the booking behind it, Queue
-// holds requests while every rank is busy, Affinity ties conversations to
-// targets.
+// holds requests while every rank is busy. What ties conversations to targets is
+// the live router's: a Request carries it as Bound.
 //
 //	c.Choose(now, &req, &choice, nil)  → choice.Target, or *Refusal
 //	c.Book(now, &req, &choice)
@@ -16,7 +16,7 @@
 // Everything is pure: times are given in as monotonic durations, chance comes
 // from a seeded generator, there is no log, no lock and no goroutine; each
 // type belongs to one goroutine at a time. All of it is bounded (MaxSlots,
-// MaxBookings, MaxTrackedBlocks, MaxSessions, the queue's settings).
+// MaxBookings, MaxTrackedBlocks, the queue's settings).
 //
 // Filters work rank by rank, not worker by worker, and what they exclude enters
 // no average, no threshold, no minimum and no draw: adding targets that cannot
@@ -36,17 +36,16 @@
 // # Speed
 //
 // Neither a choice nor a booking nor a release allocates in the steady state;
-// recording reuses its slice. Microseconds on a busy two-core machine (go test
+// recording reuses its slice. Microseconds on a two-core machine (go test
 // -bench .), at 8 / 64 / 512 targets with four open requests on each, prompts
 // of 256 blocks (8,192 blocks change nothing, the load's tree is walked by
 // node):
 //
-//	choose, kv                                   0.3 / 2.3 / 17
-//	choose, lockstep                             0.3 / 1.7 / 10
-//	choose, book, first token and free, kv       0.4 / 1.9 / 11
-//	the same, lockstep                           0.4 / 1.5 / 10
-//	the same, round_robin                        0.3 / 0.8 / 5
-//	choose and record, kv, 64 targets            5.4
-//	rescore a record of 64 candidates            2.9
-//	a conversation's lease, 50,000 of them       0.13
+//	choose, kv                                   0.2 / 1.5 / 12
+//	choose, lockstep                             0.2 / 1.5 / 12
+//	choose, book, first token and free, kv       0.4 / 1.6 / 12
+//	the same, lockstep                           0.4 / 1.6 / 12
+//	the same, round_robin                        0.3 / 0.8 / 5.6
+//	choose and record, kv, 64 targets            4.9
+//	rescore a record of 64 candidates            2.4
 package cluster
