@@ -29,7 +29,7 @@ goes on, and the exit status is 1.`,
 				return fmt.Errorf("route: %w", err)
 			}
 			if malformed > 0 {
-				fmt.Fprintf(cmd.ErrOrStderr(), "adpdeck: route: %d malformed lines, each named in the output\n", malformed)
+				fmt.Fprintf(cmd.ErrOrStderr(), "adpdeck: route: malformed lines: %d, each named in the output\n", malformed)
 				return errReported
 			}
 			return nil
