@@ -102,6 +102,7 @@ func (r *Router) workerRow(w *worker) model.Worker {
 	return model.Worker{
 		ID: w.spec.ID, Engine: w.spec.Engine, Ranks: len(w.ranks),
 		Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
+		TTFTMsP50: model.Unknown(), TTFTMsP99: model.Unknown(),
 	}
 }
 

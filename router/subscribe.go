@@ -1,6 +1,7 @@
 package router
 
 import (
+	"reflect"
 	"slices"
 
 	"adpdeck/router/model"
@@ -155,7 +156,7 @@ func (s *Subscription) takeFigures(c *model.Change) bool {
 	}
 	i := 0
 	for at, w := range r.workers {
-		if row := r.workerRow(w); row != s.workers[at] {
+		if row := r.workerRow(w); !sameWorker(&row, &s.workers[at]) {
 			s.workers[at] = row
 			c.Workers = append(c.Workers, row)
 		}
@@ -169,6 +170,16 @@ func (s *Subscription) takeFigures(c *model.Change) bool {
 	}
 	slices.SortFunc(c.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	return c.Settings != nil || c.Totals != nil || c.Source != nil || len(c.Workers)+len(c.Ranks) > 0
+}
+
+// sameWorker compares what stands in rows; unknown figures are equal.
+func sameWorker(a, b *model.Worker) bool {
+	if !same(a.TTFTMsP50, b.TTFTMsP50) || !same(a.TTFTMsP99, b.TTFTMsP99) {
+		return false
+	}
+	x, y := *a, *b
+	x.TTFTMsP50, x.TTFTMsP99, y.TTFTMsP50, y.TTFTMsP99 = 0, 0, 0, 0
+	return reflect.DeepEqual(x, y)
 }
 
 // same compares figures of which two unknown ones are equal.
