@@ -24,6 +24,19 @@
 // the bounds of package model, and null or none unsets an optional one. Anchors, aliases, tags, merge keys and
 // several documents in one file are not taken.
 //
+// Beside these a file for adpdeck serve has workers (the engines), gateway and
+// feed; Document.Serve returns them. ParseEngineArgs reads TensorRT-LLM's own
+// file and passes over what does not concern a router.
+//
+//	workers:
+//	  - id: w0
+//	    kind: vllm
+//	    url: http://10.0.0.1:8000
+//	    ranks: 8
+//	    events: {endpoint: tcp://10.0.0.1:5557, replay: tcp://10.0.0.1:5657}
+//	gateway: {listen: 0.0.0.0:8800, derive_conversation: true}
+//	feed: {listen: 127.0.0.1:8801}
+//
 // ParseList reads a list of settings, each with a name, for comparisons, as
 // strictly.
 //

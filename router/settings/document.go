@@ -32,6 +32,7 @@ type Document struct {
 	text    []byte
 	values  model.Settings
 	enabled bool
+	serve   model.ServeSpec
 	layout  layout
 }
 

@@ -37,7 +37,7 @@ func newReader(name string, text []byte) (r *reader, body []byte, err error) {
 	if n := bytes.Count(text, []byte("[")) + bytes.Count(text, []byte("{")) + bytes.Count(text, []byte("- ")); n > MaxNesting {
 		return nil, nil, &Error{name, 1, 1, fmt.Sprintf("the file has %d brackets, braces and list dashes; at most %d are read", n, MaxNesting)}
 	}
-	d := &Document{name: name, text: bytes.Clone(text), enabled: true}
+	d := &Document{name: name, text: bytes.Clone(text), enabled: true, serve: DefaultServe()}
 	d.values = model.DefaultSettings()
 	body = bytes.TrimPrefix(d.text, []byte(byteOrderMark))
 	r = &reader{name: name, text: d.text, doc: d}
@@ -112,13 +112,17 @@ func (r *reader) fail(t *token.Token, format string, args ...any) error {
 
 // top reads the document's own keys.
 func (r *reader) top(root ast.Node) error {
-	allowed := topKeys()
+	allowed := append(topKeys(), keyWorkers, keyGateway, keyFeed)
 	entries, err := r.entries(root, "", "a mapping with "+strings.Join(allowed, ", "))
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := r.key(e, allowed); err != nil {
+		known, err := r.serving(e)
+		if !known {
+			err = r.key(e, allowed)
+		}
+		if err != nil {
 			return err
 		}
 	}
