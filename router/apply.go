@@ -159,6 +159,8 @@ func (r *Router) plan(cmd *model.Command) plan {
 		return r.planUndo(cmd)
 	case model.VerbSpeed:
 		return refuse(model.RefusedVerb, "send it to the simulation", "speed: it acts on a simulation, not on the router")
+	case model.VerbReload:
+		return refuse(model.RefusedVerb, "change fields with set", "reload: this router was not started from a settings file by adpdeck serve")
 	}
 	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, clear, undo",
 		"%q: no such verb", cmd.Verb)

@@ -50,6 +50,7 @@ type deck struct {
 	t      *testing.T
 	cl     *cluster
 	client *feed.Client
+	addr   string // of the feed
 	now    time.Duration
 	cmds   int
 }
@@ -72,7 +73,7 @@ func newDeck(t *testing.T, policy string, traffic sim.Traffic, change ...func(*c
 	srv := feed.NewServer(feed.From(cl.live), feed.ServerOptions{Role: "operator"})
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(ctx, ln) }()
-	d := &deck{t: t, cl: cl, client: feed.Dial(ctx, ln.Addr().String(), feed.ClientOptions{ViewPeriod: time.Millisecond})}
+	d := &deck{t: t, cl: cl, addr: ln.Addr().String(), client: feed.Dial(ctx, ln.Addr().String(), feed.ClientOptions{ViewPeriod: time.Millisecond})}
 	t.Cleanup(func() {
 		_ = d.client.Close()
 		stop()

@@ -4,7 +4,8 @@ package model
 // palette, in scripts, in the audit and in logs.
 type Verb string
 
-// The verbs. Speed acts on the simulation, all others on the router.
+// The verbs. Speed acts on the simulation, reload on the whole server, all
+// others on the router.
 const (
 	VerbSet     Verb = "set"     // fields and rank weights, all or nothing
 	VerbPin     Verb = "pin"     // operator pin of conversations to a target
@@ -16,6 +17,8 @@ const (
 	VerbClear   Verb = "clear"   // drop the phantom load of a rank; cannot be undone
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed
 	VerbSpeed   Verb = "speed"   // simulation speed: 0 pauses
+	VerbReload  Verb = "reload"  // adpdeck serve reads its settings file again
+	VerbResync  Verb = "resync"  // forget what is known of a rank's cache and ask anew
 )
 
 // Undoable reports that an undo takes back what the verb did.
@@ -86,6 +89,7 @@ const (
 	RefusedMalformed RefusalCode = "malformed"
 	RefusedVerb      RefusalCode = "no_such_verb"
 	RefusedBusy      RefusalCode = "too_many_commands"
+	RefusedFile      RefusalCode = "bad_settings_file" // for VerbReload
 )
 
 // Refusal explains why nothing was changed and what to do about it.

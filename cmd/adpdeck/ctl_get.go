@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"adpdeck/router/model"
+	"adpdeck/router/settings"
+
+	"github.com/spf13/cobra"
+)
+
+// part is one thing that ctl get prints.
+type part struct {
+	name string
+	data func(*model.State) any
+	text func(io.Writer, *model.State)
+}
+
+func parts() []part {
+	return []part{
+		{"settings", func(s *model.State) any { return s.Settings }, printSettings},
+		{"workers", func(s *model.State) any { return s.Workers }, printWorkers},
+		{"ranks", func(s *model.State) any { return s.Ranks }, printRanks},
+		{"convs", func(s *model.State) any { return s.Convs }, printConvs},
+		{"history", func(s *model.State) any { return s.Revisions }, printHistory},
+		{"events", func(s *model.State) any { return s.Events }, printEvents},
+		{"findings", func(s *model.State) any { return s.Findings }, printFindings},
+		{"totals", func(s *model.State) any { return s.Totals }, printTotals},
+	}
+}
+
+func (f *ctlFlags) get() *cobra.Command {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return &cobra.Command{
+		Use: "get WHAT", Short: "print " + strings.Join(names, ", ") + ", or one settings field",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return fmt.Errorf("ctl get: want one of %s, or a settings field", strings.Join(names, ", "))
+			}
+			return f.show(cmd, args[0], names)
+		},
+	}
+}
+
+func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
+	state, err := f.state(cmd)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	for _, p := range parts() {
+		switch {
+		case p.name != what:
+		case f.output == "json":
+			return json.NewEncoder(out).Encode(p.data(state))
+		default:
+			w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+			p.text(w, state)
+			return w.Flush()
+		}
+	}
+	field, target, err := fieldNamed(what)
+	if err != nil {
+		return fmt.Errorf("ctl get %q: want one of %s, or a settings field", what, strings.Join(names, ", "))
+	}
+	value := model.FieldText(&state.Settings, field, target)
+	if f.output == "json" {
+		return json.NewEncoder(out).Encode(map[string]string{what: value})
+	}
+	fmt.Fprintln(out, value)
+	return nil
+}
+
+// fieldNamed reads a field's name; a rank's weight is weight:w0/3.
+func fieldNamed(what string) (string, model.Target, error) {
+	name, rank, ranked := strings.Cut(what, ":")
+	field, ok := model.FieldByName(name)
+	if !ok || field.PerTarget != ranked {
+		return "", model.Target{}, errors.New("no such field")
+	}
+	if !ranked {
+		return name, model.Target{}, nil
+	}
+	t, err := model.ParseTarget(rank)
+	return name, t, err
+}
+
+func (f *ctlFlags) export() *cobra.Command {
+	return &cobra.Command{
+		Use: "export", Short: "print the settings in force as a settings file (YAML)",
+		Long: `Prints the settings as they stand. attention_dp_config can be pasted into
+TensorRT-LLM's own file, cluster_config holds Dynamo's parameters.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return errors.New("ctl export: it takes no argument; redirect the output into a file")
+			}
+			state, err := f.state(cmd)
+			if err != nil {
+				return err
+			}
+			doc, err := settings.New(state.Settings)
+			if err != nil {
+				return fmt.Errorf("ctl export: %w", err)
+			}
+			_, err = cmd.OutOrStdout().Write(doc.Bytes())
+			return err
+		},
+	}
+}
+
+// state fetches one snapshot.
+func (f *ctlFlags) state(cmd *cobra.Command) (*model.State, error) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
+	defer cancel()
+	c, state, err := f.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return state, c.Close()
+}
+
+func printSettings(w io.Writer, s *model.State) {
+	for _, f := range model.Fields() {
+		if !f.PerTarget {
+			fmt.Fprintf(w, "%s\t%s\n", f.Name, model.FieldText(&s.Settings, f.Name, model.Target{}))
+		}
+	}
+	for _, x := range s.Settings.Weights {
+		fmt.Fprintf(w, "weight:%s\t%v\n", shown(x.Target.String()), x.Weight)
+	}
+}
+
+func printWorkers(w io.Writer, s *model.State) {
+	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS")
+	for i := range s.Workers {
+		x := &s.Workers[i]
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
+			dash(string(x.Steering)), x.Waiting, x.Restarts)
+	}
+}
+
+func printRanks(w io.Writer, s *model.State) {
+	fmt.Fprintln(w, "RANK\tSTATE\tWEIGHT\tIN FLIGHT\tACTIVE\tTOKENS\tHIT\tPINS\tBY HAND")
+	for i := range s.Ranks {
+		x := &s.Ranks[i]
+		active, tokens := "-", "-"
+		if !x.ReportedAt.IsZero() {
+			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), x.Availability, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
+	}
+}
+
+func printConvs(w io.Writer, s *model.State) {
+	fmt.Fprintln(w, "CONVERSATION\tTENANT\tMODEL\tPIN\tRANK\tTURNS\tMOVES\tLAST")
+	for _, x := range s.Convs {
+		at := x.Last
+		if x.Pin != model.PinNone {
+			at = x.Bound
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.Key.ID), dash(shown(x.Key.Tenant)), dash(shown(x.Key.Model)), dash(string(x.Pin)), shown(at.String()),
+			x.Turns, x.Moves, x.LastAt.Format(time.DateTime))
+	}
+}
+
+func printHistory(w io.Writer, s *model.State) {
+	fmt.Fprintln(w, "VERSION\tTIME\tWHO\tWHAT\tREASON")
+	for i := range s.Revisions {
+		x := &s.Revisions[i]
+		fmt.Fprintf(w, "v%d\t%s\t%s\t%s\t%s\n", x.Version, x.At.Format(time.DateTime), shown(x.Actor), shown(x.What), shown(x.Reason))
+	}
+}
+
+func printEvents(w io.Writer, s *model.State) {
+	fmt.Fprintln(w, "TIME\tLEVEL\tWHO\tWHAT")
+	for i := range s.Events {
+		x := &s.Events[i]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", x.At.Format(time.DateTime), x.Level, shown(x.Who), shown(x.What))
+	}
+}
+
+func printFindings(w io.Writer, s *model.State) {
+	for i := range s.Findings {
+		x := &s.Findings[i]
+		fmt.Fprintf(w, "%s\t%s\t%s; %s\n", shown(x.Target.String()), x.Code, shown(x.Message), shown(x.Next))
+	}
+}
+
+func printTotals(w io.Writer, s *model.State) {
+	t := &s.Totals
+	fmt.Fprintf(w, "requests per second\t%s\nTTFT p50 / p99, ms\t%s / %s\nhit\t%s\nskew\t%s\n", number(t.RequestsPerSec), number(t.TTFTMsP50), number(t.TTFTMsP99), percent(t.Hit), number(t.Skew))
+	fmt.Fprintf(w, "queued\t%d\nopen\t%d\nconversations\t%d\npins, by hand\t%d, %d\nkeyless\t%d\nconflicts\t%d\n", t.Queued, t.Open, t.Convs, t.Pins, t.OperatorPins, t.Keyless, t.Conflicts)
+}
+
+// shown makes foreign text harmless for a terminal and for columns.
+func shown(s string) string {
+	q := fmt.Sprintf("%q", s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func number(m model.Maybe) string {
+	if !m.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g", float64(m))
+}
+
+func percent(m model.Maybe) string {
+	if !m.Known() {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f %%", 100*float64(m))
+}
