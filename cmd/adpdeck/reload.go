@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"adpdeck/router/engine"
+	"adpdeck/router/model"
+	"adpdeck/router/settings"
+)
+
+// reload reads the settings file again and carries out what differs: workers
+// come, go and change; settings are set by one command under its id, so that it
+// stands in the history and can be undone. What an operator changed since the
+// start is overruled by the file. On any error nothing changes.
+func (h *house) reload(cmd model.Command) model.Reply {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := h.live.Snapshot()
+	refused := func(code model.RefusalCode, next string, err error) model.Reply {
+		return model.Reply{ID: cmd.ID, Version: state.Version, Refusal: &model.Refusal{Code: code, Message: "reload: " + err.Error(), Next: next}}
+	}
+	if cmd.Expect != 0 && cmd.Expect != state.Version {
+		return refused(model.RefusedConflict, "look at it and send the command again with the new version", fmt.Errorf("v%d is not current, v%d is", cmd.Expect, state.Version))
+	}
+	p, err := h.read()
+	if err == nil {
+		err = engine.Check(p.serve.Workers)
+	}
+	if err != nil {
+		return refused(model.RefusedFile, "mend the file and reload again; nothing was changed", err)
+	}
+	if what := needsRestart(&h.now.serve, &p.serve); what != "" {
+		return refused(model.RefusedFile, "restart serve, or put the old value back; nothing was changed", fmt.Errorf("%s cannot change while it serves", what))
+	}
+	values := settings.Changes(state.Settings, p.settings)
+	trial := state.Settings
+	if _, err := model.SetFields(&trial, values); err != nil {
+		return refused(model.RefusedBounds, "mend the file and reload again; nothing was changed", err)
+	}
+	workers := changedWorkers(h.now.serve.Workers, p.serve.Workers)
+	if err := h.fleet.Set(p.serve.Workers); err != nil {
+		return refused(model.RefusedFile, "see the events; reload again", err)
+	}
+	h.now = p
+	reply := model.Reply{ID: cmd.ID, Accepted: true, Version: state.Version}
+	if len(values) > 0 {
+		set := cmd
+		set.Verb, set.Set, set.Expect = model.VerbSet, values, 0
+		if reply = h.live.Apply(set); !reply.Accepted {
+			return reply
+		}
+	}
+	reply.What = "reload: " + told(len(values), workers)
+	return reply
+}
+
+// needsRestart names what only a new start can change.
+func needsRestart(old, is *model.ServeSpec) string {
+	switch {
+	case old.FeedListen != is.FeedListen:
+		return "feed.listen"
+	case !reflect.DeepEqual(old.Gateway, is.Gateway):
+		return "gateway"
+	}
+	return ""
+}
+
+// changedWorkers counts those that came, went or differ.
+func changedWorkers(old, is []model.EngineSpec) int {
+	was := map[string]model.EngineSpec{}
+	for _, w := range old {
+		was[w.ID] = w
+	}
+	n := 0
+	for _, w := range is {
+		before, ok := was[w.ID]
+		if !ok || !reflect.DeepEqual(before, w) {
+			n++
+		}
+		delete(was, w.ID)
+	}
+	return n + len(was)
+}
+
+func told(values, workers int) string {
+	var parts []string
+	for _, c := range []struct {
+		n    int
+		what string
+	}{{values, "setting"}, {workers, "worker"}} {
+		switch c.n {
+		case 0:
+		case 1:
+			parts = append(parts, "1 "+c.what)
+		default:
+			parts = append(parts, fmt.Sprintf("%d %ss", c.n, c.what))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing has changed"
+	}
+	return strings.Join(parts, ", ") + " changed"
+}
