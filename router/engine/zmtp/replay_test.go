@@ -171,6 +171,7 @@ func TestReplayOfBadAnswers(t *testing.T) {
 				if !errors.Is(err, tt.is) || err != nil && !strings.Contains(err.Error(), tt.says) {
 					t.Errorf("error %v, want %v saying %q", err, tt.is, tt.says)
 				}
+				time.Sleep(time.Second) // the peer notices
 			})
 		})
 	}
