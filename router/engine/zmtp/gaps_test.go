@@ -76,7 +76,7 @@ func TestGapsAreClosedByReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		n := rapid.IntRange(1, 80).Draw(t, "batches")
+		n := rapid.IntRange(1, 140).Draw(t, "batches")
 		g := &gapless{replay: p.ReplayEndpoint(), until: uint64(n), done: make(chan struct{})}
 		s, err := zmtp.NewSubscriber(zmtp.SubscriberOptions{Endpoint: p.Endpoint(), HandleBatch: g.take})
 		if err != nil {
