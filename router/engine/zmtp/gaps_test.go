@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -23,9 +22,11 @@ type gapless struct {
 	err    error
 	done   chan struct{} // closed when until was accepted
 	until  uint64
+	took   chan struct{} // one for each live batch, when it was taken
 }
 
 func (g *gapless) take(b zmtp.Batch) {
+	defer func() { g.took <- struct{}{} }()
 	if b.Seq > g.next && g.err == nil {
 		g.gaps++
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -77,7 +78,7 @@ func TestGapsAreClosedByReplay(t *testing.T) {
 		}
 		defer p.Close()
 		n := rapid.IntRange(1, 140).Draw(t, "batches")
-		g := &gapless{replay: p.ReplayEndpoint(), until: uint64(n), done: make(chan struct{})}
+		g := &gapless{replay: p.ReplayEndpoint(), until: uint64(n), done: make(chan struct{}), took: make(chan struct{}, 2*n+2)}
 		s, err := zmtp.NewSubscriber(zmtp.SubscriberOptions{Endpoint: p.Endpoint(), HandleBatch: g.take})
 		if err != nil {
 			t.Fatal(err)
@@ -89,6 +90,7 @@ func TestGapsAreClosedByReplay(t *testing.T) {
 		if err := p.WaitSubscribers(ctx, 1); err != nil {
 			t.Fatal(err)
 		}
+		taken := uint64(0)
 		for seq := range n {
 			p.Publish(append(binary.BigEndian.AppendUint64(nil, uint64(seq)), make([]byte, seq)...))
 			if rapid.IntRange(0, 3).Draw(t, "pause") > 0 {
@@ -96,8 +98,11 @@ func TestGapsAreClosedByReplay(t *testing.T) {
 			}
 			// What was sent arrives before more is, else one replay closes all.
 			p.Flush()
-			for f := p.Figures(); s.Status().Messages < f.Published-f.Dropped+f.Duplicated && ctx.Err() == nil; {
-				runtime.Gosched()
+			for f := p.Figures(); taken < f.Published-f.Dropped+f.Duplicated && ctx.Err() == nil; taken++ {
+				select {
+				case <-g.took:
+				case <-ctx.Done():
+				}
 			}
 		}
 		p.SetFaults(zmq.Faults{}) // the last arrives, and shows what is missing
