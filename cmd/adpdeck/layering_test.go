@@ -36,8 +36,10 @@ var rooms = map[string]struct {
 	"cmd/shots":                        {own: []string{"tui", "themes", "feed", "router"}, outside: []string{"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/ansi", "github.com/charmbracelet/ultraviolet"}},
 	"router/prefix":                    {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/prefix/event":              {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
-	"router/engine/enginetest/clients": {},
 	"router/cluster":                   {own: []string{"router/model"}},
+	"router/engine/zmtp":               {},
+	"router/engine/enginetest/clients": {},
+	"router/engine/enginetest/zmq":     {own: []string{"router/engine/zmtp"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each
