@@ -38,6 +38,7 @@ var rooms = map[string]struct {
 	"router/prefix/event":          {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
 	"router/cluster":               {own: []string{"router/model"}},
 	"router/engine/zmtp":           {},
+	"router/engine/enginetest":     {own: []string{"router/model", "router/adp", "router/prefix", "router/engine/zmtp"}, outside: []string{"github.com/tinylib/msgp"}},
 	"router/engine/enginetest/zmq": {own: []string{"router/engine/zmtp"}},
 	"router/engine/scrape":         {own: []string{"router/model", "router/prefix/event"}, outside: []string{"github.com/prometheus/common"}},
 	"router/engine/plane":          {own: []string{"router/model"}, outside: []string{"github.com/tinylib/msgp"}},
