@@ -37,6 +37,9 @@ var rooms = map[string]struct {
 	"router/prefix":       {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/prefix/event": {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
 	"router/cluster":      {own: []string{"router/model"}},
+
+	"router/engine/zmtp":           {},
+	"router/engine/enginetest/zmq": {own: []string{"router/engine/zmtp"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each
