@@ -40,6 +40,7 @@ var rooms = map[string]struct {
 
 	"router/engine/zmtp":           {},
 	"router/engine/enginetest/zmq": {own: []string{"router/engine/zmtp"}},
+	"router/engine/enginetest":     {own: []string{"router/model", "router/adp", "router/prefix", "router/engine/zmtp"}, outside: []string{"github.com/tinylib/msgp"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each
