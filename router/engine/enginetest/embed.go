@@ -82,6 +82,9 @@ func (e *Engine) embedded(w http.ResponseWriter, r *http.Request, b *body, works
 	}
 	a := works[0]
 	e.headers(w, r, a)
+	for _, done := range works {
+		e.leave(done.work)
+	}
 	writeJSON(w, http.StatusOK, object{
 		"id": a.id, "object": "list", "created": a.created, "model": a.model, "data": data,
 		"usage": object{"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0},

@@ -231,10 +231,14 @@ func (e *Engine) queued() int {
 }
 
 // leave ends a request for its handler: it is taken off its rank if it still
-// runs, and remembered.
+// runs, and remembered. A second call does nothing.
 func (e *Engine) leave(w *work) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if w.left {
+		return
+	}
+	w.left = true
 	s := Served{
 		ID: w.id, Route: w.route, Model: w.model, Asked: w.choice.rank, By: w.choice.by, Ran: model.NoRank, Conversation: w.conv,
 		PromptTokens: len(w.prompt), CachedTokens: w.cached, OutputTokens: w.answered(), Aborted: !w.ended || w.err != nil,
@@ -333,7 +337,8 @@ func (e *Engine) Restart(rank int) error {
 	return nil
 }
 
-// wipe restarts ranks and returns which publishers that concerns.
+// wipe restarts ranks and returns which publishers that concerns. Both locks are
+// held.
 func (e *Engine) wipe(rank int) []int {
 	hit := map[int]bool{}
 	for _, k := range e.ranks {
@@ -373,10 +378,12 @@ func (e *Engine) wipe(rank int) []int {
 func (e *Engine) Kill() {
 	e.life.Lock()
 	defer e.life.Unlock()
+	e.sending.Lock()
 	e.mu.Lock()
 	e.wipe(model.NoRank)
 	e.down = true
 	e.mu.Unlock()
+	e.sending.Unlock()
 	e.end()
 	e.net.stop()
 	e.sending.Lock()

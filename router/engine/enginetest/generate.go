@@ -204,7 +204,9 @@ func (e *Engine) answer(w http.ResponseWriter, r *http.Request, a *answer, s sha
 	}
 	e.bind(a.work)
 	e.headers(w, r, a)
-	writeJSON(w, http.StatusOK, s.whole(a))
+	whole := s.whole(a)
+	e.leave(a.work) // so that who has read the answer finds it among those served
+	writeJSON(w, http.StatusOK, whole)
 }
 
 // broken ends an answer that cannot go on before its first byte.
@@ -258,6 +260,7 @@ func (e *Engine) stream(w http.ResponseWriter, r *http.Request, a *answer, s sha
 		crashed := a.crashed()
 		if n.ended && !crashed {
 			frames = append(frames, s.end(a)...)
+			e.leave(a.work)
 		}
 		if err := writeFrames(w, frames); err != nil || out.Flush() != nil || crashed {
 			panic(http.ErrAbortHandler)

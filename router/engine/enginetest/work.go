@@ -43,6 +43,7 @@ type work struct {
 	cached   int // prompt tokens found when it first began
 	begun    bool
 	ended    bool
+	left     bool // the handler is done with it
 	err      error
 	sent     int // tokens of the answer that the handler took
 	bell     chan struct{}
