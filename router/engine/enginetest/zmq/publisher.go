@@ -101,15 +101,16 @@ func (p *Publisher) Start() error {
 	if err != nil {
 		return err
 	}
+	var router *socket
 	if p.opt.Replay != "" {
-		if p.router, err = p.bind(&p.opt.Replay); err != nil {
+		if router, err = p.bind(&p.opt.Replay); err != nil {
 			pub.close()
 			return err
 		}
-		p.done.Go(func() { p.accept(p.router, p.serveReplay) })
+		p.done.Go(func() { p.accept(router, p.serveReplay) })
 	}
-	p.pub, p.seq, p.kept, p.held = pub, 0, nil, nil
 	p.done.Go(func() { p.accept(pub, p.servePub) })
+	p.pub, p.router, p.seq, p.kept, p.held = pub, router, 0, nil, nil
 	return nil
 }
 
