@@ -120,7 +120,7 @@ func (e *Engine) showJSON(w http.ResponseWriter, key string, figures func(h *Hab
 			panic(err) // of values that the package made itself
 		}
 		for text, python := range notNumbers() {
-			b = bytes.ReplaceAll(b, []byte(`"\ufffd`+text+`"`), []byte(python))
+			b = bytes.ReplaceAll(b, []byte("\"\ufffd"+text+"\""), []byte(python))
 		}
 		return b
 	})
