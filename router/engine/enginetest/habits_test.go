@@ -207,6 +207,14 @@ func TestUsageHabits(t *testing.T) {
 	if resp.Header.Get(enginetest.RankHeader) != "1" {
 		t.Errorf("rank header %q", resp.Header.Get(enginetest.RankHeader))
 	}
+	set(t, e, func(h *enginetest.Habits) { *h = enginetest.Habits{OmitZeroCached: true} })
+	for _, body := range []string{chat("y", nil), chat(strings.Repeat("long ", 40), nil), chat(strings.Repeat("long ", 40), nil)} {
+		_, text := call(t, e, http.MethodPost, "/v1/chat/completions", body, "X-Data-Parallel-Rank", "1")
+		s := last(t, e)
+		if got := at(t, parse(t, text), "usage.prompt_tokens_details.cached_tokens"); (got != nil) != (s.CachedTokens > 0) {
+			t.Errorf("%d cached, told %v", s.CachedTokens, got)
+		}
+	}
 	set(t, e, func(h *enginetest.Habits) { *h = enginetest.Habits{} })
 	resp, text = call(t, e, http.MethodPost, "/v1/chat/completions", chat("x", nil))
 	if at(t, parse(t, text), "usage.prompt_tokens_details.cached_tokens") == nil || resp.Header.Get(enginetest.RankHeader) != "" {
