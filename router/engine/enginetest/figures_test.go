@@ -52,9 +52,9 @@ func page(t *testing.T, e *enginetest.Engine, path string) (map[string]string, m
 func TestPrometheusPages(t *testing.T) {
 	tests := map[model.EngineKind]map[string]string{
 		model.EngineVLLM: {
-			`vllm:num_requests_waiting{engine="1",model_name="fake-model"}`:          "3",
-			`vllm:num_requests_waiting{engine="0",model_name="fake-model"}`:          "0",
-			`vllm:cache_config_info{block_size="16",engine="1",num_gpu_blocks="64"}`: "1",
+			`vllm:num_requests_waiting{engine="1",model_name="fake-model"}`:                                       "3",
+			`vllm:num_requests_waiting{engine="0",model_name="fake-model"}`:                                       "0",
+			`vllm:cache_config_info{block_size="16",engine="1",kv_cache_size_tokens="1024",num_gpu_blocks="128"}`: "1",
 		},
 		model.EngineSGLang: {
 			`sglang:num_queue_reqs{engine_type="unified",model_name="fake-model",tp_rank="1",pp_rank="0",dp_rank="1",moe_ep_rank="1"}`: "3",
