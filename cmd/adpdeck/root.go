@@ -32,7 +32,7 @@ network: the feed listens on a free loopback port.`,
 	}
 	c.register(root.Flags())
 	s.register(root.Flags())
-	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion(), newCtl(), newServe())
+	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion(), newCtl(), newServe(), newDev())
 	return root
 }
 
