@@ -33,7 +33,8 @@ func newDev() *cobra.Command {
 
 // engineFlags describe one fake engine.
 type engineFlags struct {
-	kind, listen, events, habits string
+	kind, listen, habits string
+	events, replay       string
 	models                       []string
 	start, workers               int
 	rankPorts                    bool
@@ -59,7 +60,7 @@ func (s *engineSize) register(f *pflag.FlagSet) {
 func (s *engineSize) config(kind model.EngineKind) enginetest.Config {
 	return enginetest.Config{
 		Kind: kind, Ranks: s.ranks, Blocks: s.blocks, BlockTokens: s.blockTokens, MaxActive: s.maxActive, Seed: s.seed,
-		Timing: enginetest.Timing{Instant: s.instant},
+		Timing: enginetest.Timing{Instant: s.instant, Barrier: true}, // attention data parallelism: ranks step together
 	}
 }
 
@@ -88,7 +89,8 @@ Bad habits are switched with --habits and while it runs:
 	f.StringVar(&e.kind, "kind", string(model.EngineVLLM), "vllm, sglang, trtllm or dynamo")
 	f.StringVar(&e.listen, "listen", "127.0.0.1:8000", "`ADDRESS` of the web server; port 0 takes a free one")
 	f.BoolVar(&e.rankPorts, "rank-ports", false, "one port for each rank, counted up from --listen's")
-	f.StringVar(&e.events, "events", "tcp://127.0.0.1:0", "`ENDPOINT` of rank 0's KV events, the others count up; port 0: free ones; none: no events")
+	f.StringVar(&e.events, "events", anyPort, "`ENDPOINT` of rank 0's KV events, the others count up; port 0: free ones; none: no events")
+	f.StringVar(&e.replay, "replay", anyPort, "`ENDPOINT` at which rank 0 gives lost batches again; none: nowhere")
 	f.StringSliceVar(&e.models, "models", []string{"fake-model"}, "model names that it serves")
 	f.IntVar(&e.start, "start-rank", 0, "global number of its first rank")
 	f.IntVar(&e.workers, "workers", 1, "workers behind a dynamo frontend")
@@ -107,7 +109,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func (f *engineFlags) run(cmd *cobra.Command) error {
 	cfg := f.size.config(model.EngineKind(f.kind))
 	cfg.Models, cfg.StartRank, cfg.Workers = f.models, f.start, f.workers
-	cfg.Events = eventsOf(cfg.Kind, f.events)
+	cfg.Events = eventsOf(cfg.Kind, f.events, f.replay)
 	e, err := enginetest.New(cfg)
 	if err != nil {
 		return err
@@ -156,13 +158,13 @@ func (f *engineFlags) addresses() ([]string, error) {
 }
 
 // eventsOf is where an engine publishes; trtllm is read over HTTP.
-func eventsOf(kind model.EngineKind, endpoint string) enginetest.EventsConfig {
+func eventsOf(kind model.EngineKind, endpoint, replay string) enginetest.EventsConfig {
 	if endpoint == "none" || kind == model.EngineTRTLLM {
 		return enginetest.EventsConfig{}
 	}
 	e := enginetest.EventsConfig{Endpoint: endpoint}
-	if kind != model.EngineDynamo && strings.HasSuffix(endpoint, ":0") {
-		e.Replay = endpoint
+	if kind != model.EngineDynamo && replay != "none" {
+		e.Replay = replay
 	}
 	return e
 }

@@ -124,6 +124,8 @@ func (d *devFlags) log(cmd *cobra.Command, s *screenFlags) (*slog.Logger, func()
 	return s.openLog()
 }
 
+const anyPort = "tcp://127.0.0.1:0"
+
 // plan starts the fakes and returns what serve would be started with.
 func (d *devFlags) plan(ctx context.Context) (plan, []*enginetest.Engine, error) {
 	p := plan{settings: model.DefaultSettings(), serve: settings.DefaultServe(), name: "fake engines"}
@@ -144,7 +146,7 @@ func (d *devFlags) plan(ctx context.Context) (plan, []*enginetest.Engine, error)
 		}
 		cfg.Seed += uint64(i)
 		cfg.InstanceBase = 1<<60 + uint64(i)<<32
-		cfg.Events = eventsOf(cfg.Kind, "tcp://127.0.0.1:0")
+		cfg.Events = eventsOf(cfg.Kind, anyPort, anyPort)
 		e, err := enginetest.New(cfg)
 		if err != nil {
 			return p, engines, err
