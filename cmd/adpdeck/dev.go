@@ -35,10 +35,10 @@ func newDev() *cobra.Command {
 type engineFlags struct {
 	kind, listen, habits string
 	events, replay       string
-	models                       []string
-	start, workers               int
-	rankPorts                    bool
-	size                         engineSize
+	models               []string
+	start, workers       int
+	rankPorts            bool
+	size                 engineSize
 }
 
 // engineSize is what fake engines of a cluster share.
