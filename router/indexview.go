@@ -158,7 +158,7 @@ func (r *Router) collect(now time.Time) {
 			}
 			if st, err := from.TargetStats(prefix.ID(slot)); err == nil {
 				row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
-				row.Waiting, row.Holes, row.Bytes = st.Waiting, st.Holes, st.Bytes
+				row.Waiting, row.Holes, row.Bytes, row.Unplaced = st.Waiting, st.Holes, st.Bytes, st.Unplaced
 			}
 			slot++
 		}

@@ -130,37 +130,41 @@ func (s *source) apply(b *event.Batch) {
 	}
 }
 
-// translate writes an event in the index's form. A block that came to a tier
-// under its hash alone cannot be chained, so it is left out: less is known
-// then, never more than there is.
+// translate writes an event in the index's form.
 func (s *source) translate(e *event.Event) {
 	switch e.Kind {
 	case event.Cleared:
 		s.out.Events = append(s.out.Events, prefix.Event{Kind: prefix.Cleared})
 	case event.Removed:
-		s.remove(e, tierOf(e.Tier))
+		s.byName(e, prefix.Event{Kind: prefix.Removed, Tier: tierOf(e.Tier)})
 		if e.AnyTier {
 			for t := prefix.Device; t < prefix.Tiers; t++ {
 				if t != tierOf(e.Tier) {
-					s.remove(e, t)
+					s.byName(e, prefix.Event{Kind: prefix.Removed, Tier: t})
 				}
 			}
 		}
 	case event.Moved:
-		if tierOf(e.From) != tierOf(e.Tier) {
-			s.remove(e, tierOf(e.From))
+		if from, to := tierOf(e.From), tierOf(e.Tier); from != to {
+			s.byName(e, prefix.Event{Kind: prefix.Moved, From: from, Tier: to})
 		}
 	case event.Stored:
-		s.store(e)
+		if e.ByName() {
+			s.byName(e, prefix.Event{Kind: prefix.Placed, Tier: tierOf(e.Tier)})
+		} else {
+			s.store(e)
+		}
 	}
 }
 
-func (s *source) remove(e *event.Event, tier prefix.Tier) {
+// byName adds an event that names blocks by the engine's hashes alone.
+func (s *source) byName(e *event.Event, out prefix.Event) {
 	s.hashes = s.hashes[:0]
 	for _, h := range e.Hashes {
 		s.hashes = append(s.hashes, prefix.ExternalUint(uint64(h)))
 	}
-	s.out.Events = append(s.out.Events, prefix.Event{Kind: prefix.Removed, Tier: tier, Hashes: s.hashes})
+	out.Hashes = s.hashes
+	s.out.Events = append(s.out.Events, out)
 }
 
 func (s *source) store(e *event.Event) {

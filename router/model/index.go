@@ -78,6 +78,9 @@ type IndexRank struct {
 	// LastError says what was wrong with the newest, it holds foreign text.
 	Refused   uint64 `json:"refused"`
 	LastError string `json:"last_error,omitempty"`
+	// Unplaced counts blocks that came to a tier by the engine's name alone, of
+	// which nothing was told before: they are not counted as held.
+	Unplaced uint64 `json:"unplaced"`
 	// Device, Host and Disk are blocks held, by tier; Waiting those whose parent
 	// is unknown, Holes missing blocks under blocks that are held.
 	Device  int   `json:"device"`

@@ -119,6 +119,15 @@ func (w *world) event(k, prompt int) Event {
 		return w.stored(k, prompt, from, to, w.tier())
 	}
 	e := Event{Kind: Removed, Tier: w.tier()}
+	switch w.rng.IntN(6) {
+	case 0:
+		e.Kind = Placed
+	case 1:
+		e.Kind, e.From = Moved, w.tier()
+		if e.From == e.Tier {
+			e.Tier = (e.Tier + 1 + Tier(w.rng.IntN(2))) % Tiers
+		}
+	}
 	if w.rng.IntN(8) == 0 {
 		e.Group = 1
 	}

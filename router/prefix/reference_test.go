@@ -91,6 +91,14 @@ func (t *refTarget) apply(b *Batch) {
 			for _, x := range e.Hashes {
 				t.remove(refKey{refName{e.Group, e.Scope, x}, e.Tier})
 			}
+		case Placed:
+			for _, x := range e.Hashes {
+				t.place(refName{e.Group, e.Scope, x}, e.Tier)
+			}
+		case Moved:
+			for _, x := range e.Hashes {
+				t.move(refName{e.Group, e.Scope, x}, e.From, e.Tier)
+			}
 		case Cleared:
 			t.wipe()
 		}
@@ -174,6 +182,41 @@ func (t *refTarget) remove(key refKey) {
 			}
 			return
 		}
+	}
+}
+
+// place adds an owner in a tier of what the name stands for elsewhere.
+func (t *refTarget) place(n refName, tier Tier) {
+	if c, ok := t.content(n); ok {
+		t.own(refKey{n, tier}, c, 1)
+		return
+	}
+	for _, w := range t.waiting {
+		if w.key.name == n {
+			t.wait(&refWaiter{w.parent, refKey{n, tier}, w.local, 1})
+			return
+		}
+	}
+}
+
+// move is a removal from one tier and an owner in another. What was not in the
+// first comes to the second if nothing of it is there.
+func (t *refTarget) move(n refName, from, to Tier) {
+	if b := t.blocks[refKey{n, from}]; b != nil {
+		t.own(refKey{n, to}, b.content, 1)
+		t.remove(refKey{n, from})
+		return
+	}
+	for _, w := range t.waiting {
+		if w.key == (refKey{n, from}) {
+			parent, local := w.parent, w.local
+			t.remove(w.key)
+			t.wait(&refWaiter{parent, refKey{n, to}, local, 1})
+			return
+		}
+	}
+	if c, ok := t.content(n); ok && t.blocks[refKey{n, to}] == nil {
+		t.own(refKey{n, to}, c, 1)
 	}
 }
 

@@ -17,6 +17,8 @@ type TargetStats struct {
 	Stored, Removed  uint64
 	Duplicates       uint64 // stored again while held
 	Unknown          uint64 // removals of blocks that were not held
+	Placed           uint64 // came to a tier by name alone
+	Unplaced         uint64 // came by a name that stands for nothing, or found no room
 	Evicted          uint64 // dropped to keep a bound
 	WaitingDropped   uint64 // dropped while waiting, to keep the bound
 	Expired          uint64 // forgotten by an approximation, by age or capacity

@@ -146,6 +146,9 @@ func (p *painter) facts() {
 			cell.Full(e.Refused), cell.Full(e.Waiting), cell.Full(e.Holes))
 	}
 	p.fact(cell.Lit("feed"), role, feed)
+	if e.Unplaced > 0 {
+		p.fact(cell.Lit("unplaced"), cell.Warn, cell.Say("%s blocks came to a tier by a name never told before, so they do not count", cell.Full(e.Unplaced)))
+	}
 	if e.LastError != "" {
 		p.fact(cell.Lit("refused"), cell.Warn, cell.Say("last: %s", cell.Fit(e.LastError, 160)))
 	}

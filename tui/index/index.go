@@ -175,13 +175,13 @@ func (v *View) Export(f *view.Frame) view.Table {
 	t := view.Table{Name: "index", Columns: []string{
 		"rank", "feed", "event_at", "seq", "gaps", "restarts", "refused", "last_error", "device_blocks", "host_blocks", "disk_blocks",
 		"waiting_blocks", "holes", "bytes", "hit", "reachable", "agreed", "lost_load", "lost_cap", "lost_pin", "lost_filter", "lost_tie",
-		"lost_temperature", "lost_mode", "finding", "next",
+		"lost_temperature", "lost_mode", "finding", "next", "unplaced_blocks",
 	}}
 	for _, e := range v.list.Rows() {
 		row := []any{
 			e.Target.String(), string(e.Feed), e.EventAt, e.Seq, e.Gaps, e.Restarts, e.Refused, e.LastError, e.Device, e.Host, e.Disk,
 			e.Waiting, e.Holes, e.Bytes, float64(e.Hit), float64(e.Reachable), float64(e.Agreed), e.Lost.Load, e.Lost.Cap, e.Lost.Pin,
-			e.Lost.Filter, e.Lost.Tie, e.Lost.Temperature, e.Lost.Mode, nil, nil,
+			e.Lost.Filter, e.Lost.Tie, e.Lost.Temperature, e.Lost.Mode, nil, nil, e.Unplaced,
 		}
 		if len(e.findings) > 0 {
 			row[24], row[25] = e.findings[0].Message, e.findings[0].Next

@@ -100,7 +100,7 @@ type Event struct {
 	Parent Hash
 	Hashes []Hash
 	// Tokens are the blocks' token ids, BlockTokens for each hash. Empty in a
-	// store by an offloading tier, which names blocks by hash only.
+	// store by an offloading tier, which names blocks by hash only (see ByName).
 	Tokens []uint32
 	// Local are the router's own hashes when the event brings them (Dynamo's
 	// tokens_hash), one for each of Hashes.
@@ -118,6 +118,13 @@ type Event struct {
 	ID       uint64 // event_id, in JSON events
 	Worker   uint64 // worker_id, in Dynamo's events
 	Position int64  // start_position in blocks, in Dynamo's events; -1 if unsaid
+}
+
+// ByName reports whether a Stored event names blocks without saying what they
+// hold, as an offloading tier does: that was told when another tier stored
+// them, and means nothing if it was not.
+func (e *Event) ByName() bool {
+	return e.Kind == Stored && len(e.Tokens) == 0 && len(e.Local) == 0
 }
 
 // reset makes e an event that says nothing.

@@ -42,6 +42,13 @@ func FuzzBatch(f *testing.F) {
 			f.Add(c.AppendBatch(nil, 1, 3, []Event{e, e}))
 		}
 	}
+	for _, form := range []Form{ArrayForm, MapForm} { // a copy below by hash alone, its device block gone, the copy gone
+		e := goldenEvents()["copied"]
+		e.BlockTokens = 0
+		gone, below := e, e
+		gone.Kind, gone.Tier, below.Kind = Removed, Device, Removed
+		f.Add((&Encoder{Form: form, Hash: BytesHash}).AppendBatch(nil, 1, 0, []Event{goldenEvents()["stored"], e, gone, below}))
+	}
 	for name, p := range hostileMsgpack() {
 		if len(p) < 500 || name == "deep lists" {
 			f.Add(p[:min(len(p), 2000)])
@@ -62,6 +69,7 @@ func FuzzTRT(f *testing.F) {
 		f.Add(AppendTRT(nil, &e))
 	}
 	f.Add([]byte(`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":1,"old_value":0}}}`))
+	f.Add([]byte(`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":null,"old_value":0},"priority":null}}`))
 	f.Add([]byte(`{"event_id":0,"window_size":1,"data":{"type":"created","num_blocks_per_cache_level":[1,2]}}`))
 	var d Decoder
 	var b Batch

@@ -121,7 +121,9 @@ func (f *Feed) account(now time.Time, b *Batch) {
 		switch e := &b.Events[i]; e.Kind {
 		case Stored:
 			f.stats.Stored += uint64(len(e.Hashes))
-			f.lastGood, f.barren = now, owed{}
+			if !e.ByName() {
+				f.lastGood, f.barren = now, owed{}
+			}
 		case Removed:
 			f.stats.Removed += uint64(len(e.Hashes))
 		case Cleared:
