@@ -108,6 +108,10 @@ func (r *Router) noteIndex(t *turn) {
 		return // nothing was predicted for where it ran
 	}
 	held := t.held[t.target.Rank]
+	// An engine computes a prompt's last block also where it holds it.
+	if held-t.cached > r.know.block {
+		r.disprove(t.target)
+	}
 	s.told++
 	r.view.told++
 	if held == t.cached {
@@ -158,6 +162,7 @@ func (r *Router) collect(now time.Time) {
 			}
 			if st, err := from.TargetStats(prefix.ID(slot)); err == nil {
 				row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
+				row.Doubtful = st.Doubtful
 				row.Waiting, row.Holes, row.Bytes, row.Unplaced = st.Waiting, st.Holes, st.Bytes, st.Unplaced
 			}
 			slot++
@@ -200,6 +205,7 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Tick(s.now)
+	s.noteDoubt()
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
 	if seq, ok := s.feed.Sequence(); ok {
@@ -225,8 +231,10 @@ func feedState(s event.State) model.IndexFeed {
 	switch s {
 	case event.Live:
 		return model.FeedLive
-	case event.Gap, event.Doubt:
+	case event.Gap:
 		return model.FeedGap
+	case event.Doubt:
+		return model.FeedDoubt
 	case event.Silent:
 		return model.FeedSilent
 	}

@@ -20,6 +20,8 @@ type source struct {
 	owed atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
 	from atomic.Int64 // when the first of them was, on the clock, in nanoseconds
 	came atomic.Uint64
+	// disproved says that a request found less than the rank was known to hold.
+	disproved atomic.Bool
 
 	mu      sync.Mutex // guards what follows; never taken under the router's lock
 	feed    *event.Feed
@@ -90,6 +92,7 @@ func (r *Router) EventsOn(worker string, rank int, conn, seq uint64, payload []b
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Live(s.now, conn, seq, payload)
+	s.noteDoubt()
 }
 
 // tell brings the feed's time and traffic up to date.
@@ -103,6 +106,9 @@ func (s *source) tell(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
+	if s.disproved.Swap(false) {
+		s.feed.Disproved()
+	}
 }
 
 // apply is the sink of the feed.
@@ -115,8 +121,17 @@ func (s *source) apply(b *event.Batch) {
 		}
 		s.came.Add(1)
 		id := prefix.ID(slot)
-		if e.Kind == event.Cleared && e.Restart {
-			_ = s.k.index.Restart(id) // the target is there for the router's life
+		switch { // the target is there for the router's life: no errors
+		case e.Kind == event.Cleared && e.Restart:
+			_ = s.k.index.Restart(id)
+			continue
+		case e.Kind == event.Doubted:
+			_ = s.k.index.Doubt(id)
+			continue
+		case e.Kind == event.Settled:
+			for more := true; more; {
+				more, _ = s.k.index.Settle(id)
+			}
 			continue
 		}
 		s.out.Events = s.out.Events[:0]

@@ -76,6 +76,7 @@ func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
 	ran, blocks := r.firstToken(now, id, u)
 	r.computed(now, ran, blocks)
+	r.endDoubts(now)
 }
 
 // firstToken returns the rank that ran the request and the full blocks that it

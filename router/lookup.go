@@ -19,6 +19,7 @@ type knowledge struct {
 	guess   atomic.Pointer[guesses]
 	spare   chan *lookup // working spaces kept for reuse
 	expired atomic.Int64
+	doubts  atomic.Int64 // when some rank's doubt ends, in Unix nanoseconds, 0 for none
 }
 
 // guesses are what was routed to ranks whose events are missing or not

@@ -3,7 +3,7 @@ package model
 import "time"
 
 // IndexFeed says how well the index knows what a rank holds in its cache.
-// There are five states, never two: a rank without blocks is not a rank that
+// There are six states, never two: a rank without blocks is not a rank that
 // says nothing.
 type IndexFeed string
 
@@ -11,6 +11,7 @@ type IndexFeed string
 const (
 	FeedLive        IndexFeed = "live"        // events come in order
 	FeedGap         IndexFeed = "gap"         // events are missing: in doubt until replayed
+	FeedDoubt       IndexFeed = "doubt"       // events were lost: some of what it held may be gone
 	FeedSilent      IndexFeed = "silent"      // it gets traffic and publishes nothing
 	FeedNone        IndexFeed = "none"        // nothing has been heard of it since start
 	FeedApproximate IndexFeed = "approximate" // no events: guessed from what was routed
@@ -83,12 +84,14 @@ type IndexRank struct {
 	Unplaced uint64 `json:"unplaced"`
 	// Device, Host and Disk are blocks held, by tier; Waiting those whose parent
 	// is unknown, Holes missing blocks under blocks that are held.
-	Device  int   `json:"device"`
-	Host    int   `json:"host"`
-	Disk    int   `json:"disk"`
-	Waiting int   `json:"waiting"`
-	Holes   int   `json:"holes"`
-	Bytes   int64 `json:"bytes"`
+	Device int `json:"device"`
+	Host   int `json:"host"`
+	Disk   int `json:"disk"`
+	// Doubtful is how many of them were not told anew since events were lost.
+	Doubtful int   `json:"doubtful"`
+	Waiting  int   `json:"waiting"`
+	Holes    int   `json:"holes"`
+	Bytes    int64 `json:"bytes"`
 	// Hit is the share of prompt tokens routed here that were found in its
 	// cache, Reachable what the best rank held, over the last minute; Agreed the
 	// share of requests whose match was as predicted. Unknown before the first.

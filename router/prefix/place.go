@@ -67,7 +67,11 @@ func (ix *Index) move(id ID, t *target, name uint64, from, to Tier) bool {
 		return true
 	}
 	r := ix.heldName(id, name)
-	return r != 0 && (ix.holdsIn(ix.at(r).hold, id, to) || ix.holdNamed(id, t, to, r))
+	if r != 0 && ix.holdsIn(ix.at(r).hold, id, to) {
+		t.doubt.confirm(r, to)
+		return true
+	}
+	return r != 0 && ix.holdNamed(id, t, to, r)
 }
 
 // holdNamed makes the target hold a record that it holds or held a moment ago,

@@ -55,6 +55,8 @@ func (v *View) headline(f *view.Frame, e *entry) cell.Text {
 		return cell.Say("%s: %s", name, feed)
 	case e.Feed == model.FeedGap:
 		return cell.Say("%s: gap, in doubt", name)
+	case e.Feed == model.FeedDoubt:
+		return cell.Say("%s: in doubt, events were lost", name)
 	}
 	return cell.Say("%s: %s, last heard %s ago", name, feed, ageText(f.Now, e.EventAt))
 }

@@ -33,6 +33,15 @@ func hostile() *model.State {
 	return s
 }
 
+// doubtful is KV with a rank that lost batches for good.
+func doubtful() *model.State {
+	s := fixture.KV()
+	s.Index[12].Feed, s.Index[12].Doubtful, s.Index[12].Unplaced = model.FeedDoubt, 412, 7
+	s.Findings[1].Code, s.Findings[1].Message = "in_doubt", "2 batches were lost before number 76396, so matches may be too long; what is not told again loses its credit in 89 s"
+	s.Findings[1].Next = "nothing to do; if it recurs, raise the publisher's queue, or give it a replay endpoint with a longer buffer"
+	return s
+}
+
 func totalsOnly() *model.State {
 	s := fixture.KV()
 	s.Index, s.Findings = nil, nil
@@ -49,6 +58,7 @@ func TestFrames(t *testing.T) {
 		"causes":   {fixture.KV(), on("w1", 1)},
 		"guessed":  {fixture.KV(), on("w0", 7)},
 		"gap":      {fixture.KV(), on("w1", 4)},
+		"doubt":    {doubtful(), on("w1", 4)},
 		"silent":   {fixture.KV(), on("w1", 6)},
 		"unheard":  {fixture.KV(), on("w1", 7)},
 		"hostile":  {hostile(), func(v *View, f *view.Frame) { v.Select(f.State.Index[0].Target) }},
@@ -121,7 +131,7 @@ func TestLossIsSplitWithoutRest(t *testing.T) {
 // Each state of a feed has a word of its own.
 func TestFeedWordsDiffer(t *testing.T) {
 	seen := map[string]model.IndexFeed{}
-	for _, feed := range []model.IndexFeed{model.FeedLive, model.FeedGap, model.FeedSilent, model.FeedNone, model.FeedApproximate, "new"} {
+	for _, feed := range []model.IndexFeed{model.FeedLive, model.FeedGap, model.FeedDoubt, model.FeedSilent, model.FeedNone, model.FeedApproximate, "new"} {
 		e := &entry{IndexRank: &model.IndexRank{Feed: feed}}
 		_, word := feedOf(e)
 		say := sentence(e, time.Time{}).String()

@@ -9,7 +9,8 @@ type Hash uint64
 // Kind says what happened to blocks.
 type Kind uint8
 
-// The kinds of event. Moved and Created come from TensorRT-LLM's JSON only.
+// The kinds of event. Moved and Created come from TensorRT-LLM's JSON only,
+// Doubted and Settled from a Feed only.
 const (
 	// Stored: the rank now holds Hashes, a chain that continues Parent.
 	Stored Kind = iota + 1
@@ -21,11 +22,15 @@ const (
 	Moved
 	// Created: a cache of Window tokens came to be, with Levels blocks.
 	Created
+	// Doubted: batches of the rank were lost. What it held before may be gone.
+	Doubted
+	// Settled: what was not told anew since Doubted must not count any more.
+	Settled
 )
 
 // String names the kind.
 func (k Kind) String() string {
-	return nameOf([]string{"none", "stored", "removed", "cleared", "moved", "created"}, int(k))
+	return nameOf([]string{"none", "stored", "removed", "cleared", "moved", "created", "doubted", "settled"}, int(k))
 }
 
 // Tier is where a block lies.
@@ -88,8 +93,8 @@ type Event struct {
 	AnyTier bool
 	// Restart marks a Cleared that stands for a new engine process.
 	Restart bool
-	// Synthetic marks an event that no engine sent: a wipe on a restart, on a
-	// loss that nobody can fill, or on learning the attention group late.
+	// Synthetic marks an event that no engine sent: a wipe on a restart or on
+	// learning the attention group late, a doubt and its end.
 	Synthetic bool
 
 	Rank        int32 // router's rank inside the worker; NoRank before a Feed set it

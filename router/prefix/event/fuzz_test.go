@@ -14,7 +14,7 @@ func sound(t *testing.T, b *Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		switch e.Kind {
-		case Stored, Removed, Cleared, Moved, Created:
+		case Stored, Removed, Cleared, Moved, Created, Doubted, Settled:
 		default:
 			t.Fatalf("event of kind %d", e.Kind)
 		}
@@ -128,7 +128,7 @@ func FuzzFeed(f *testing.F) {
 			return
 		}
 		feed, err := NewFeed(Config{
-			Replay: script[0]&1 == 1, KeepOnLoss: script[0]&2 == 2, BlockTokens: 16,
+			Replay: script[0]&1 == 1, DoubtFor: time.Duration(script[0]&2) * time.Second, BlockTokens: 16,
 			MaxHeldBatches: 8, MaxHeldBytes: 4096, Format: Format(script[0] >> 2 % 3),
 		}, func(b *Batch) { sound(t, b) })
 		if err != nil {
@@ -155,8 +155,11 @@ func FuzzFeed(f *testing.F) {
 				feed.Tick(now.Add(time.Duration(x) * time.Second))
 			case 6:
 				feed.Routed(now, int(x))
-				if x == 7 {
+				switch x {
+				case 7:
 					feed.Resync(now)
+				case 8:
+					feed.Disproved()
 				}
 			}
 			if n, size := feed.Held(); n > 8 || size > 4096 || size < 0 {
