@@ -14,6 +14,7 @@ func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
 	g := r.gatherIndex(now, true)
 	r.lock(now)
+	r.sweep()
 	s := r.snapshot()
 	r.putIndex(s, g)
 	r.mu.Unlock()

@@ -66,7 +66,7 @@ type Router struct {
 
 	book   *load.Book[turn]
 	binds  *pin.Table
-	owners tenants // of the bindings
+	owners *tenants // of the bindings
 	ops    *pin.Operators
 	convs  *tracker
 	notes  []note       // of the step being made
