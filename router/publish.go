@@ -150,7 +150,8 @@ func (r *Router) sumTotals() model.Totals {
 			t.Skew, t.SkewAt = skew, at
 		}
 	}
-	t.Queued += r.steer.queue.Len()
+	t.InQueue = r.steer.queue.Len()
+	t.Queued += t.InQueue
 	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t

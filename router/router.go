@@ -86,7 +86,7 @@ type Router struct {
 	routed    uint64       // decision ids given
 	lost      uint64       // turns of held conversations that ran elsewhere
 	lostAt    time.Time    // when an operator was last told
-	refusals  refusals
+	refusedAt time.Time    // when an operator was last told of a refusal
 	submitted uint64
 	arrivals  window
 	hits      window

@@ -42,6 +42,13 @@ func doubtful() *model.State {
 	return s
 }
 
+// refusing is KV with requests that wait and others that were turned away.
+func refusing() *model.State {
+	s := fixture.KV()
+	s.Totals.InQueue, s.Totals.Refused = 17, model.Refused{NoEligible: 3, Overloaded: 1_204, QueueFull: 88, NoRoom: 5, LeftQueue: 2}
+	return s
+}
+
 func totalsOnly() *model.State {
 	s := fixture.KV()
 	s.Index, s.Findings = nil, nil
@@ -59,6 +66,7 @@ func TestFrames(t *testing.T) {
 		"guessed":  {fixture.KV(), on("w0", 7)},
 		"gap":      {fixture.KV(), on("w1", 4)},
 		"doubt":    {doubtful(), on("w1", 4)},
+		"refusing": {refusing(), on("w0", 3)},
 		"silent":   {fixture.KV(), on("w1", 6)},
 		"unheard":  {fixture.KV(), on("w1", 7)},
 		"hostile":  {hostile(), func(v *View, f *view.Frame) { v.Select(f.State.Index[0].Target) }},
