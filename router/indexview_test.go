@@ -129,6 +129,55 @@ func TestApproximateRanks(t *testing.T) {
 	}
 }
 
+// TestChangedRulesKeepWhatIsGuessed: what was routed goes by a new TTL or
+// capacity from when it was routed; switching predictions for the others does
+// not touch it, and ranks guessed for another reason begin with nothing.
+func TestChangedRulesKeepWhatIsGuessed(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV), func(c *Config) {
+		w := c.Workers[0]
+		w.ID, w.KVEvents = "w1", true
+		c.Workers[0].KVEvents = false
+		c.Workers = append(c.Workers, w)
+	})
+	home := at("w0", 1)
+	turn := func(blocks ...uint32) {
+		b.ids++
+		q := model.Request{ID: b.ids, Explicit: &home}
+		of(prompt(blocks...))(&q)
+		if _, err := b.Route(&q, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Done(q.ID, model.OutcomeOK)
+	}
+	holds := func(when string, want int) {
+		t.Helper()
+		b.know.expire(b.know.guess.Load(), b.elapsed())
+		if row := indexOf(t, b, home); row.Device != want || row.Feed != model.FeedApproximate {
+			t.Fatalf("%s: %+v, want %d blocks", when, row, want)
+		}
+	}
+	turn(1, 2, 3)
+	b.clock.advance(100 * time.Second)
+	holds("before", 3)
+	b.must(t, set("router_ttl_secs", "300"))
+	holds("a longer TTL", 3)
+	b.clock.advance(100 * time.Second)
+	holds("beyond the old TTL", 3)
+	turn(7, 8)
+	b.must(t, set("router_predicted_ttl_secs", "5"))
+	holds("predictions for the others", 5)
+	b.must(t, set("router_ttl_secs", "150"))
+	holds("a shorter TTL", 2)
+	b.must(t, set("router_approximate_cache_policy", model.ApproxLRU))
+	b.clock.advance(time.Hour)
+	holds("by capacity", 2)
+	b.must(t, set("router_kv_events", "false"))
+	holds("the others are guessed too", 2)
+	if row := indexOf(t, b, at("w1", 0)); row.Feed != model.FeedApproximate || row.Device != 0 {
+		t.Fatalf("guessed from now on: %+v", row)
+	}
+}
+
 // TestEngineTiersPlacesAreRemembered: in a mode that leaves the rank to the
 // engine tier, ranks without events are known by what it put there.
 func TestEngineTiersPlacesAreRemembered(t *testing.T) {
