@@ -291,6 +291,13 @@ func (r *Router) Output(id int64, generated int) {
 	}
 }
 
+// TracksOutput reports that Output counts, with the settings in force.
+func (r *Router) TracksOutput() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.scored() && r.settings.ClusterConfig.TrackOutputBlocks
+}
+
 // Mode returns the cluster tier's mode in force. In lockstep an engine that can
 // should Report after every step.
 func (r *Router) Mode() model.RouterMode {
