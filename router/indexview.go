@@ -27,6 +27,7 @@ type indexView struct {
 	windows      []rankWindow // by slot
 	told, agreed uint64       // since the start
 	order        []int        // slots ordered by target
+	shared       shared
 }
 
 // gathered is one answer of gatherIndex, the caller's own.
@@ -258,6 +259,7 @@ func (r *Router) putIndex(s *model.State, g *gathered) {
 	for _, slot := range r.view.order {
 		s.Index = append(s.Index, r.indexRow(g, slot))
 	}
+	g.totals.Shared = r.view.shared.top(r.start, r.elapsed(), r.know.block)
 	s.IndexTotals = &g.totals
 }
 
@@ -270,8 +272,12 @@ func (s *Subscription) takeIndex(c *model.Change, g *gathered) bool {
 			c.Index = append(c.Index, row)
 		}
 	}
-	if t := g.totals; len(g.ranks) > 0 && !sameIndexTotals(t, s.indexTotals) {
-		s.indexTotals, c.IndexTotals = t, &t
+	if len(g.ranks) > 0 {
+		t := g.totals
+		t.Shared = s.r.view.shared.top(s.r.start, s.r.elapsed(), s.r.know.block)
+		if !sameIndexTotals(&t, &s.indexTotals) {
+			s.indexTotals, c.IndexTotals = t, &t
+		}
 	}
 	if f := s.r.withPhantoms(g.findings); !slices.Equal(f, s.findings) {
 		s.findings, c.Findings, c.FindingsChanged = f, f, true
@@ -285,8 +291,7 @@ func sameIndex(a, b *model.IndexRank) bool {
 	return x == y && same(a.Hit, b.Hit) && same(a.Reachable, b.Reachable) && same(a.Agreed, b.Agreed)
 }
 
-func sameIndexTotals(a, b model.IndexTotals) bool {
-	x, y := a.EventsPerSec, b.EventsPerSec
-	a.EventsPerSec, b.EventsPerSec = 0, 0
-	return a == b && same(x, y)
+func sameIndexTotals(a, b *model.IndexTotals) bool {
+	return a.Blocks == b.Blocks && a.Owned == b.Owned && a.Bytes == b.Bytes && a.Evicted == b.Evicted &&
+		same(a.EventsPerSec, b.EventsPerSec) && slices.Equal(a.Shared, b.Shared)
 }

@@ -183,6 +183,7 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 		for k := range r.workers[b.Worker].ranks {
 			t.held = append(t.held, l.held(base+k, r.know.block))
 		}
+		r.view.shared.note(l, r.elapsed())
 	}
 	if r.selection() == nil {
 		return

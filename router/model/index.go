@@ -109,6 +109,25 @@ type IndexTotals struct {
 	Bytes        int64  `json:"bytes"`
 	EventsPerSec Maybe  `json:"events_per_sec"`
 	Evicted      uint64 `json:"evicted"` // dropped to keep a bound
+	// Shared are the prefixes that requests begin with most, of those that more
+	// than one rank holds, most hit first; at most MaxSharedPrefixes.
+	Shared []SharedPrefix `json:"shared,omitempty"`
+}
+
+// MaxSharedPrefixes bounds IndexTotals.Shared.
+const MaxSharedPrefixes = 8
+
+// SharedPrefix is a prefix that more than one rank holds.
+type SharedPrefix struct {
+	// Hash names it: the first eight hex digits of its last block's chain hash.
+	Hash   string `json:"hash"`
+	Tokens int    `json:"tokens"`
+	// Ranks held it when a request was last looked up.
+	Ranks int `json:"ranks"`
+	// Hits counts the requests of the last five minutes whose longest prefix on
+	// two ranks it was.
+	Hits   int       `json:"hits"`
+	LastAt time.Time `json:"last_at"`
 }
 
 // Finding is something wrong with what engines tell, in words for an operator.
