@@ -22,6 +22,7 @@ type source struct {
 	came atomic.Uint64
 	// disproved says that a request found less than the rank was known to hold.
 	disproved atomic.Bool
+	resync    atomic.Bool // an operator wants its cache learned afresh
 
 	mu      sync.Mutex // guards what follows; never taken under the router's lock
 	feed    *event.Feed

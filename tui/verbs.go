@@ -59,6 +59,7 @@ func verbs() []verb {
 		{"drain", "drain RANK", "no new conversations", rank(0), rankVerb(model.VerbDrain)},
 		{"ready", "ready RANK", "take new work again", rank(0), rankVerb(model.VerbReady)},
 		{"clear", "clear RANK", "drop its phantom load", rank(0), rankVerb(model.VerbClear)},
+		{"resync", "resync RANK", "learn its cache afresh", rank(0), rankVerb(model.VerbResync)},
 		{"speed", "speed FACTOR", "simulation speed, 0.25 to 64, 0 pauses", nil, runSpeed},
 	}
 }

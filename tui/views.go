@@ -56,6 +56,8 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewReady(f, &f.State.Ranks[i])}, nil
 		case model.VerbClear:
 			return view.Show{Dialog: dialog.NewClear(f, &f.State.Ranks[i])}, nil
+		case model.VerbResync: // harmless: no question
+			return view.Send{Command: model.Command{Verb: c.Verb, Target: c.Target, Reason: c.Reason}}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: there is nothing of that name", c.Verb)

@@ -14,12 +14,13 @@ const (
 	VerbDrain   Verb = "drain"   // no new conversations, bound ones stay
 	VerbReady   Verb = "ready"   // take new work again
 	VerbClear   Verb = "clear"   // drop the phantom load of a rank; cannot be undone
+	VerbResync  Verb = "resync"  // forget what a rank's cache is known to hold and learn it afresh; cannot be undone
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed
 	VerbSpeed   Verb = "speed"   // simulation speed: 0 pauses
 )
 
 // Undoable reports that an undo takes back what the verb did.
-func (v Verb) Undoable() bool { return v != VerbClear }
+func (v Verb) Undoable() bool { return v != VerbClear && v != VerbResync }
 
 // Limits that bound a command.
 const (
@@ -82,6 +83,7 @@ const (
 	RefusedConv      RefusalCode = "no_such_conversation"
 	RefusedFull      RefusalCode = "pins_full" // MaxOperatorPins reached
 	RefusedPhantom   RefusalCode = "no_phantom_load"
+	RefusedIndex     RefusalCode = "no_index" // the router keeps none
 	RefusedUndo      RefusalCode = "nothing_to_undo"
 	RefusedMalformed RefusalCode = "malformed"
 	RefusedVerb      RefusalCode = "no_such_verb"

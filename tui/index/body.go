@@ -40,7 +40,12 @@ func (v *View) Draw(f *view.Frame, w, h int) []string {
 	}
 	v.table(b, f, rows)
 	if ok && !v.noSide && h-b.Height() >= 3 {
-		v.detail(b, f, e, h)
+		end := h - sharedRows(f, b.Width(), h-b.Height())
+		v.detail(b, f, e, end)
+		if end < h {
+			b.Blank(max(0, end-b.Height()))
+			shared(b, f, h)
+		}
 	}
 	return b.Lines(h)
 }

@@ -9,7 +9,8 @@ import (
 // detail paints what is known of the rank under the cursor, and the findings,
 // down to row h.
 func (v *View) detail(b *cell.Block, f *view.Frame, e *entry, h int) {
-	p := painter{b: b, f: f, e: e, end: h, airy: h-b.Height() >= 12}
+	top := b.Height()
+	p := painter{b: b, f: f, e: e, end: h, airy: h-top >= 12}
 	if p.airy {
 		p.blank()
 	}
@@ -18,12 +19,16 @@ func (v *View) detail(b *cell.Block, f *view.Frame, e *entry, h int) {
 		p.blank()
 	}
 	p.findings()
-	if !p.airy {
+	if !p.airy && h-top < 8 {
 		p.short()
 		return
 	}
-	p.wrap(cell.Plain, sentence(e, f.Now), 3)
-	p.blank()
+	if p.airy || e.Feed != model.FeedLive {
+		p.wrap(cell.Plain, sentence(e, f.Now), 3)
+	}
+	if p.airy {
+		p.blank()
+	}
 	p.facts()
 	p.losses()
 	p.others()

@@ -135,6 +135,11 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 		if e, ok := v.list.Selected(); ok {
 			return view.Goto{View: command.Decisions, Filter: "rank:" + table.Quote(e.Target.String())}, true
 		}
+	case command.Resync:
+		if e, ok := v.list.Selected(); ok {
+			t := e.Target
+			return view.Send{Command: model.Command{Verb: model.VerbResync, Target: &t}}, true
+		}
 	case command.Side:
 		v.noSide = !v.noSide
 	case command.Odd:

@@ -103,6 +103,46 @@ func TestEnterShowsTheRanksDecisions(t *testing.T) {
 	}
 }
 
+func TestXResyncsTheSelectedRank(t *testing.T) {
+	f := fixture.Frame(fixture.KV(), 80, 24)
+	v := New()
+	v.Draw(f, 80, 20)
+	on("w1", 6)(v, f)
+	in, ok := v.Do(f, command.Resync)
+	s, is := in.(view.Send)
+	if !ok || !is || s.Command.Verb != model.VerbResync || s.Command.Target == nil || *s.Command.Target != fixture.T("w1", 6) {
+		t.Errorf("got %#v", in)
+	}
+}
+
+// In little room, or where nothing is shared, the detail has all of it.
+func TestSharedPrefixesNeedRoom(t *testing.T) {
+	for _, c := range []struct {
+		w, h int
+		none bool
+		want int
+	}{{120, 40, false, 3}, {200, 60, false, 5}, {80, 24, false, 0}, {120, 24, false, 0}, {120, 40, true, 0}} {
+		s := fixture.KV()
+		if c.none {
+			s.IndexTotals.Shared = nil
+		}
+		f := fixture.Frame(s, c.w, c.h)
+		text := fixture.Screen(New(), f)
+		if strings.Contains(text, "Most shared prefixes") != (c.want > 0) {
+			t.Errorf("%d×%d: shown or not\n%s", c.w, c.h, text)
+		}
+		n := 0
+		for _, x := range s.IndexTotals.Shared {
+			if strings.Contains(text, x.Hash) {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%d×%d: %d prefixes, want %d", c.w, c.h, n, c.want)
+		}
+	}
+}
+
 func TestFilters(t *testing.T) {
 	f := fixture.Frame(fixture.KV(), 80, 24)
 	for filter, want := range map[string]int{
