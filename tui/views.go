@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -43,6 +44,14 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewEvict(f, named)}, nil
 		case model.VerbMigrate:
 			return view.Show{Dialog: dialog.NewMigrate(f, named, c.Target)}, nil
+		}
+	}
+	if c.Target != nil && c.Target.Rank == model.NoRank && slices.Contains(m.workerNames(), c.Target.Worker) {
+		switch c.Verb {
+		case model.VerbDrain:
+			return view.Show{Dialog: dialog.NewDrainWorker(f, c.Target.Worker)}, nil
+		case model.VerbReady:
+			return view.Show{Dialog: dialog.NewReadyWorker(f, c.Target.Worker)}, nil
 		}
 	}
 	for i := range f.State.Ranks {
