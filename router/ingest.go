@@ -107,7 +107,7 @@ func (s *source) tell(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
-	if s.disproved.Swap(false) {
+	if s.disproved.Load() && s.disproved.Swap(false) {
 		s.feed.Disproved()
 	}
 }
