@@ -12,7 +12,9 @@ import (
 )
 
 func indexState(ranks int) *model.State {
-	s := &model.State{At: time.Unix(5, 0).UTC(), Version: 3, Settings: model.DefaultSettings(), IndexTotals: &model.IndexTotals{Blocks: 7, EventsPerSec: 2.5}}
+	s := &model.State{At: time.Unix(5, 0).UTC(), Version: 3, Settings: model.DefaultSettings(), IndexTotals: &model.IndexTotals{
+		Blocks: 7, EventsPerSec: 2.5, Shared: []model.SharedPrefix{{Hash: "5be01904", Tokens: 64, Ranks: 2, Hits: 9, LastAt: time.Unix(4, 0).UTC()}},
+	}}
 	for i := range ranks {
 		s.Index = append(s.Index, model.IndexRank{Target: model.Target{Worker: "w0", Rank: i}, Feed: model.FeedLive, Device: i, Hit: 0.5, Reachable: 0.75, Agreed: 1})
 	}

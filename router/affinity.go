@@ -134,6 +134,33 @@ func (r *Router) untie(b *booking, failed bool) {
 func (r *Router) rest(c *conv) {
 	if c.data.Open == 0 {
 		c.data.IdleSince = r.now
+		r.owners.renewed(c.data.Key, r.now)
+	}
+}
+
+// maxEnded bounds the bindings that one call looks at whether they are over:
+// at the ten calls a second of a single console all of a full table in seven
+// seconds.
+const maxEnded = 1024
+
+// endBindings forgets bindings whose time is over. They stand in the order in
+// which they were renewed last, so that it looks at no others but those with an
+// open turn and those of operators, once in a TTL.
+func (r *Router) endBindings() {
+	if !r.affinity() {
+		return
+	}
+	ttl := seconds(*r.settings.ClusterConfig.SessionAffinityTTLSecs)
+	for range maxEnded {
+		key, at, ok := r.owners.oldest()
+		if !ok || r.now.Sub(at) < ttl {
+			return
+		}
+		if b, _ := r.binds.Get(key); b.Source == model.PinAuto && r.idledOut(key) {
+			r.binds.Remove(key)
+		} else {
+			r.owners.bound(key, r.now)
+		}
 	}
 }
 

@@ -225,6 +225,12 @@ func TestTenantsKeepTheirShare(t *testing.T) {
 	if turn("small", 3); b.steer.choice.By == model.ByBinding {
 		t.Fatal("a binding outlived its TTL with the conversation forgotten")
 	}
+	if n := b.binds.Len(); n != 1 {
+		t.Fatalf("%d bindings are left", n)
+	}
+	for i := range 10 {
+		turn("more", i)
+	}
 	b.must(t, set(model.FieldMaxSessions, "5"))
 	if n := b.binds.Len(); n != 5 || len(b.owners.byKey) != 5 {
 		t.Fatalf("%d bindings, %d noted", n, len(b.owners.byKey))

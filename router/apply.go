@@ -3,6 +3,7 @@ package router
 import (
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"adpdeck/router/model"
@@ -42,6 +43,12 @@ func refusal(code model.RefusalCode, next, format string, args ...any) *model.Re
 // and acts once. The reply is the caller's to read, not to write.
 func (r *Router) Apply(cmd model.Command) model.Reply {
 	now := r.clock.Now()
+	reply := r.applyAt(now, &cmd)
+	r.endDoubts(now) // a resync is carried out without the lock
+	return reply
+}
+
+func (r *Router) applyAt(now time.Time, cmd *model.Command) model.Reply {
 	r.lock(now)
 	defer r.unlock()
 	if ref := checkID(cmd.ID); ref != nil {
@@ -50,7 +57,7 @@ func (r *Router) Apply(cmd model.Command) model.Reply {
 	if first, ok := r.answers.Get(cmd.ID); ok {
 		return first
 	}
-	reply := r.apply(&cmd)
+	reply := r.apply(cmd)
 	r.answers.Add(cmd.ID, reply)
 	r.answered += len(reply.Items)
 	for r.answered > maxAnswerItems && r.answers.Len() > 1 {
@@ -155,12 +162,14 @@ func (r *Router) plan(cmd *model.Command) plan {
 		return r.planAvailability(cmd)
 	case model.VerbClear:
 		return r.planClear(cmd)
+	case model.VerbResync:
+		return r.planResync(cmd)
 	case model.VerbUndo:
 		return r.planUndo(cmd)
 	case model.VerbSpeed:
 		return refuse(model.RefusedVerb, "send it to the simulation", "speed: it acts on a simulation, not on the router")
 	}
-	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, clear, undo",
+	return refuse(model.RefusedVerb, "choose one of set, pin, unpin, evict, migrate, drain, ready, clear, resync, undo",
 		"%q: no such verb", cmd.Verb)
 }
 

@@ -6,36 +6,49 @@ import (
 	"adpdeck/router/model"
 )
 
-// planAvailability plans drain and ready.
+// planAvailability plans drain and ready, of one rank or, where the target names
+// none, of all ranks of a worker.
 func (r *Router) planAvailability(cmd *model.Command) plan {
 	if cmd.Target == nil {
-		return refuse(model.RefusedMalformed, "name a rank, for example w0/3", "%s: no rank is named", cmd.Verb)
+		return refuse(model.RefusedMalformed, "name a rank or a worker, for example w0/3 or w0", "%s: no rank is named", cmd.Verb)
 	}
 	t := *cmd.Target
-	s := r.rank(t)
-	if s == nil {
+	at, ok := r.byID[t.Worker]
+	if !ok || t.Rank != model.NoRank && r.rank(t) == nil {
 		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such rank", cmd.Verb, t)
 	}
+	w := r.workers[at]
 	drain := cmd.Verb == model.VerbDrain
-	o := object{kind: availObject, target: t}
 	p := plan{what: fmt.Sprintf("%s %s", cmd.Verb, t)}
-	if s.drain == drain {
+	if t.Rank == model.NoRank {
+		p.what = fmt.Sprintf("%s %s, all %d ranks", cmd.Verb, t.Worker, len(w.ranks))
+	}
+	drains := map[object]bool{}
+	for k := range w.ranks {
+		if s := &w.ranks[k]; (t.Rank == model.NoRank || t.Rank == k) && s.drain != drain {
+			o := object{kind: availObject, target: s.load.Target}
+			drains[o] = drain
+			p.changes = append(p.changes, change{object: o, after: value{drain: drain}})
+		}
+	}
+	if len(p.changes) == 0 {
 		p.what += ", as it was"
 		return p
 	}
-	if ref := r.checkEligible(p.what, r.settings, map[object]bool{o: drain}); ref != nil {
+	if ref := r.checkEligible(p.what, r.settings, drains); ref != nil {
 		return plan{refusal: ref}
 	}
-	p.changes = []change{{object: o, after: value{drain: drain}}}
 	return p
 }
 
-// checkEligible refuses settings and drains that would leave a worker without
-// a rank that takes new work. drains holds the availabilities that are to
-// change.
+// checkEligible refuses settings and drains that would leave no rank that
+// takes new work: in the cluster, since every mode but one goes round a worker
+// without any, and in mode direct at each worker, since there it is the client
+// that names the worker. drains holds the availabilities that are to change.
 func (r *Router) checkEligible(what string, next *model.Settings, drains map[object]bool) *model.Refusal {
+	left := 0
 	for _, w := range r.workers {
-		left, last := 0, model.Target{}
+		here := 0
 		for k := range w.ranks {
 			s := &w.ranks[k]
 			drain, changes := drains[object{kind: availObject, target: s.load.Target}]
@@ -43,18 +56,37 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 				drain = s.drain
 			}
 			if !drain && !s.blocked && next.WeightOf(s.load.Target) > 0 {
-				left++
-			}
-			if s.eligible() {
-				last = s.load.Target
+				here++
 			}
 		}
-		if left == 0 {
+		if here == 0 && next.RouterMode == model.ModeDirect {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
-				"%s: %s is the last rank of %s that takes new work", what, last, w.spec.ID)
+				"%s: %s takes new work, and in mode direct clients name their worker", what, r.lastOf(w.spec.ID, w))
 		}
+		left += here
+	}
+	if left == 0 {
+		return refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
+			"%s: %s takes new work", what, r.lastOf("the cluster", r.workers...))
 	}
 	return nil
+}
+
+// lastOf names the rank that alone takes new work among workers, as the last
+// of them.
+func (r *Router) lastOf(whole string, among ...*worker) string {
+	last, n := model.Target{}, 0
+	for _, w := range among {
+		for k := range w.ranks {
+			if s := &w.ranks[k]; s.eligible() {
+				last, n = s.load.Target, n+1
+			}
+		}
+	}
+	if n == 1 {
+		return fmt.Sprintf("%s is the last rank of %s that", last, whole)
+	}
+	return "then no rank of " + whole
 }
 
 // ranksAre says what targets a worker has.

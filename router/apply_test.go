@@ -81,8 +81,6 @@ func TestRefusals(t *testing.T) {
 		"weight of all":    {set(model.FieldWeight, "1"), model.RefusedTarget, "name a rank"},
 		"no rank":          {model.Command{Verb: model.VerbDrain}, model.RefusedMalformed, "no rank is named"},
 		"drain nobody":     {onRank(model.VerbDrain, at("w3", 0)), model.RefusedTarget, "drain w3/0: no such rank; the workers are w0, w1"},
-		"drain the last":   {onRank(model.VerbDrain, at("w1", 1)), model.RefusedLast, "drain w1/1: w1/1 is the last rank of w1 that takes new work"},
-		"weigh the last":   {setWeight(at("w1", 1), "0"), model.RefusedLast, "w1/1 is the last rank"},
 		"pin to nobody":    {onConvs(model.VerbPin, w(7), "a"), model.RefusedTarget, "pin to w0/7: no such rank"},
 		"pin to draining":  {onConvs(model.VerbPin, w(2), "a"), model.RefusedDraining, "pin to w0/2: rank is draining"},
 		"migrate to 0":     {onConvs(model.VerbMigrate, ptr(at("w1", 0)), "a"), model.RefusedDraining, "weight 0"},

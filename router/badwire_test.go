@@ -68,7 +68,8 @@ func (w *badWire) forget(t model.Target) {
 
 // TestBadWireNeverOvercounts: batches are lost, late and repeated, and ranks
 // restart. Whenever a rank's feed is live and its newest batch has come, the router
-// believes it to hold no more of any prompt than it does.
+// believes it to hold no more of any prompt than it does; and no doubt that
+// lost batches left outlives its two minutes.
 func TestBadWireNeverOvercounts(t *testing.T) {
 	for seed := range uint64(8) {
 		b := newBench(t, 2, 3, model.PolicyKVAware, withBlocks, inMode(model.ModeKV, fieldValue(noAffinity, "none")))
@@ -77,8 +78,8 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 		w := &badWire{b: b, rng: rng, top: map[model.Target]uint64{}}
 		e.wire = w.carry
 		convs := stories(rng, 10)
-		checked, held, live := 0, 0, 0
-		for i := range 500 {
+		checked, held, live, doubts := 0, 0, 0, 0
+		for i := range 700 {
 			s := convs[rng.IntN(len(convs))]
 			text := s.grow(rng)
 			e.turn(t, s.conv, text)
@@ -88,7 +89,7 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 				e.restart(rank)
 				e.serve(rank, prompt(uint32(5000+i), 2, 3)) // the new process speaks
 			}
-			b.clock.advance(300 * time.Millisecond) // as long as a late batch is waited for
+			b.clock.advance(2 * time.Second) // late batches are waited for less
 			q := model.Request{ID: 1 << 40}
 			of(text)(&q)
 			rows := b.Snapshot().Index
@@ -97,6 +98,13 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range rows {
+				if row.Feed == model.FeedDoubt {
+					doubts++
+					if end, _ := b.sources[b.byID[row.Target.Worker]][row.Target.Rank].feed.DoubtUntil(); !end.After(b.clock.Now()) || end.Sub(b.clock.Now()) > 2*time.Minute {
+						t.Fatalf("seed %d, turn %d: %s is in doubt until %s", seed, i, row.Target, end)
+					}
+					continue
+				}
 				if row.Feed != model.FeedLive || w.top[row.Target]+1 < e.ranks[row.Target].seq {
 					continue // in doubt, or nobody can know yet that something is missing
 				}
@@ -109,8 +117,8 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 			}
 			b.know.drop(l)
 		}
-		if w.lost == 0 || held*10 < checked || live < 2000 {
-			t.Errorf("seed %d: %d lost, %d of %d tokens known, %d live", seed, w.lost, held, checked, live)
+		if w.lost == 0 || held*10 < checked || live < 1500 || doubts < 100 {
+			t.Errorf("seed %d: %d lost, %d of %d tokens known, %d live, %d in doubt", seed, w.lost, held, checked, live, doubts)
 		}
 	}
 }

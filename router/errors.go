@@ -19,7 +19,8 @@ var (
 	ErrNoWorker = errors.New("no such worker")
 	// ErrNoRank is returned for a rank that its worker does not have.
 	ErrNoRank = errors.New("no such rank")
-	// ErrNoEligible is returned when no worker has a rank that takes new work.
+	// ErrNoEligible is returned when no worker that the request may go to has a
+	// rank that takes new work.
 	ErrNoEligible = errors.New("no eligible rank: every rank is draining or has weight 0")
 	// ErrID is returned for an id that is too long, not UTF-8 or negative.
 	ErrID = errors.New("bad id")

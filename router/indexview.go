@@ -27,6 +27,7 @@ type indexView struct {
 	windows      []rankWindow // by slot
 	told, agreed uint64       // since the start
 	order        []int        // slots ordered by target
+	shared       shared
 }
 
 // gathered is one answer of gatherIndex, the caller's own.
@@ -108,6 +109,10 @@ func (r *Router) noteIndex(t *turn) {
 		return // nothing was predicted for where it ran
 	}
 	held := t.held[t.target.Rank]
+	// An engine computes a prompt's last block also where it holds it.
+	if held-t.cached > r.know.block {
+		r.disprove(t.target)
+	}
 	s.told++
 	r.view.told++
 	if held == t.cached {
@@ -158,7 +163,8 @@ func (r *Router) collect(now time.Time) {
 			}
 			if st, err := from.TargetStats(prefix.ID(slot)); err == nil {
 				row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
-				row.Waiting, row.Holes, row.Bytes = st.Waiting, st.Holes, st.Bytes
+				row.Doubtful = st.Doubtful
+				row.Waiting, row.Holes, row.Bytes, row.Unplaced = st.Waiting, st.Holes, st.Bytes, st.Unplaced
 			}
 			slot++
 		}
@@ -200,6 +206,7 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Tick(s.now)
+	s.noteDoubt()
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
 	if seq, ok := s.feed.Sequence(); ok {
@@ -225,8 +232,10 @@ func feedState(s event.State) model.IndexFeed {
 	switch s {
 	case event.Live:
 		return model.FeedLive
-	case event.Gap, event.Doubt:
+	case event.Gap:
 		return model.FeedGap
+	case event.Doubt:
+		return model.FeedDoubt
 	case event.Silent:
 		return model.FeedSilent
 	}
@@ -250,6 +259,7 @@ func (r *Router) putIndex(s *model.State, g *gathered) {
 	for _, slot := range r.view.order {
 		s.Index = append(s.Index, r.indexRow(g, slot))
 	}
+	g.totals.Shared = r.view.shared.top(r.start, r.elapsed(), r.know.block)
 	s.IndexTotals = &g.totals
 }
 
@@ -262,8 +272,12 @@ func (s *Subscription) takeIndex(c *model.Change, g *gathered) bool {
 			c.Index = append(c.Index, row)
 		}
 	}
-	if t := g.totals; len(g.ranks) > 0 && !sameIndexTotals(t, s.indexTotals) {
-		s.indexTotals, c.IndexTotals = t, &t
+	if len(g.ranks) > 0 {
+		t := g.totals
+		t.Shared = s.r.view.shared.top(s.r.start, s.r.elapsed(), s.r.know.block)
+		if !sameIndexTotals(&t, &s.indexTotals) {
+			s.indexTotals, c.IndexTotals = t, &t
+		}
 	}
 	if f := s.r.withPhantoms(g.findings); !slices.Equal(f, s.findings) {
 		s.findings, c.Findings, c.FindingsChanged = f, f, true
@@ -277,8 +291,7 @@ func sameIndex(a, b *model.IndexRank) bool {
 	return x == y && same(a.Hit, b.Hit) && same(a.Reachable, b.Reachable) && same(a.Agreed, b.Agreed)
 }
 
-func sameIndexTotals(a, b model.IndexTotals) bool {
-	x, y := a.EventsPerSec, b.EventsPerSec
-	a.EventsPerSec, b.EventsPerSec = 0, 0
-	return a == b && same(x, y)
+func sameIndexTotals(a, b *model.IndexTotals) bool {
+	return a.Blocks == b.Blocks && a.Owned == b.Owned && a.Bytes == b.Bytes && a.Evicted == b.Evicted &&
+		same(a.EventsPerSec, b.EventsPerSec) && slices.Equal(a.Shared, b.Shared)
 }

@@ -129,6 +129,55 @@ func TestApproximateRanks(t *testing.T) {
 	}
 }
 
+// TestChangedRulesKeepWhatIsGuessed: what was routed goes by a new TTL or
+// capacity from when it was routed; switching predictions for the others does
+// not touch it, and ranks guessed for another reason begin with nothing.
+func TestChangedRulesKeepWhatIsGuessed(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV), func(c *Config) {
+		w := c.Workers[0]
+		w.ID, w.KVEvents = "w1", true
+		c.Workers[0].KVEvents = false
+		c.Workers = append(c.Workers, w)
+	})
+	home := at("w0", 1)
+	turn := func(blocks ...uint32) {
+		b.ids++
+		q := model.Request{ID: b.ids, Explicit: &home}
+		of(prompt(blocks...))(&q)
+		if _, err := b.Route(&q, nil); err != nil {
+			t.Fatal(err)
+		}
+		b.Done(q.ID, model.OutcomeOK)
+	}
+	holds := func(when string, want int) {
+		t.Helper()
+		b.know.expire(b.know.guess.Load(), b.elapsed())
+		if row := indexOf(t, b, home); row.Device != want || row.Feed != model.FeedApproximate {
+			t.Fatalf("%s: %+v, want %d blocks", when, row, want)
+		}
+	}
+	turn(1, 2, 3)
+	b.clock.advance(100 * time.Second)
+	holds("before", 3)
+	b.must(t, set("router_ttl_secs", "300"))
+	holds("a longer TTL", 3)
+	b.clock.advance(100 * time.Second)
+	holds("beyond the old TTL", 3)
+	turn(7, 8)
+	b.must(t, set("router_predicted_ttl_secs", "5"))
+	holds("predictions for the others", 5)
+	b.must(t, set("router_ttl_secs", "150"))
+	holds("a shorter TTL", 2)
+	b.must(t, set("router_approximate_cache_policy", model.ApproxLRU))
+	b.clock.advance(time.Hour)
+	holds("by capacity", 2)
+	b.must(t, set("router_kv_events", "false"))
+	holds("the others are guessed too", 2)
+	if row := indexOf(t, b, at("w1", 0)); row.Feed != model.FeedApproximate || row.Device != 0 {
+		t.Fatalf("guessed from now on: %+v", row)
+	}
+}
+
 // TestEngineTiersPlacesAreRemembered: in a mode that leaves the rank to the
 // engine tier, ranks without events are known by what it put there.
 func TestEngineTiersPlacesAreRemembered(t *testing.T) {
@@ -267,21 +316,60 @@ func TestEventsWhileRouting(t *testing.T) {
 	}
 }
 
-// TestTiersAndWords: blocks that move to another tier under their hash alone
-// are dropped from where they were, never credited where they cannot be chained.
+// TestTiersAndWords: blocks that come to another tier under their hash alone,
+// as engines that offload tell it, are held there from then on; where the
+// content was never told they are counted, and credited nowhere.
 func TestTiersAndWords(t *testing.T) {
 	b := newBench(t, 1, 1, model.PolicyDefault, withBlocks)
 	e := newEngine(b, 0)
 	home := at("w0", 0)
 	e.serve(home, prompt(1, 2, 3))
 	names := e.ranks[home].order
-	e.publish(home, []event.Event{{Kind: event.Stored, Tier: event.Host, BlockTokens: blockTokens, Hashes: names[2:], HasParent: true, Parent: names[1], Tokens: prompt(3), Group: event.NoGroup}})
+	tiers := func(what string, device, host, disk int, unplaced uint64) {
+		t.Helper()
+		if row := indexOf(t, b, home); row.Device != device || row.Host != host || row.Disk != disk || row.Unplaced != unplaced || row.Refused != 0 {
+			t.Fatalf("%s: %+v", what, row)
+		}
+		q := model.Request{ID: 1 << 40}
+		of(prompt(1, 2, 3))(&q)
+		l, err := b.know.look(&q, b.elapsed())
+		if err != nil || l.held(0, blockTokens) != min(3, device+host+disk)*blockTokens {
+			t.Fatalf("%s: %d tokens known, %v", what, l.held(0, blockTokens), err)
+		}
+		b.know.drop(l)
+	}
+	stored := event.Event{Kind: event.Stored, Tier: event.Host, Group: event.NoGroup}
+	told := stored
+	told.BlockTokens, told.Hashes, told.HasParent, told.Parent, told.Tokens = blockTokens, names[2:], true, names[1], prompt(3)
+	e.publish(home, []event.Event{told})
 	e.publish(home, []event.Event{{Kind: event.Removed, Tier: event.Device, Hashes: names[2:], Group: event.NoGroup}})
-	if row := indexOf(t, b, home); row.Device != 2 || row.Host != 1 || row.Disk != 0 {
-		t.Fatalf("tiers: %+v", row)
+	tiers("told again", 2, 1, 0, 0)
+	copied := stored // no tokens, no parent
+	copied.Hashes = names[1:2]
+	e.publish(home, []event.Event{copied})
+	tiers("a copy", 2, 2, 0, 0)
+	e.publish(home, []event.Event{{Kind: event.Removed, Tier: event.Device, Hashes: names[1:2], Group: event.NoGroup}})
+	tiers("the copy alone", 1, 2, 0, 0)
+	strange := stored
+	strange.Hashes = []event.Hash{77, 78}
+	e.publish(home, []event.Event{strange})
+	tiers("never told", 1, 2, 0, 2)
+	e.publish(home, []event.Event{{Kind: event.Removed, Tier: event.Host, Hashes: append([]event.Hash{77}, names[1:]...), Group: event.NoGroup}})
+	tiers("gone from the host", 1, 0, 0, 2)
+
+	src := b.sources[0][0]
+	move := func(hash event.Hash, from, to event.Tier) { // as TensorRT-LLM tells it
+		src.mu.Lock()
+		defer src.mu.Unlock()
+		src.apply(&event.Batch{Events: []event.Event{{Kind: event.Moved, From: from, Tier: to, Hashes: []event.Hash{hash}}}})
 	}
+	move(names[0], event.Device, event.Host)
+	tiers("moved", 0, 1, 0, 2)
+	move(names[0], event.Host, event.External)
+	tiers("moved on", 0, 0, 1, 2)
+	move(names[0], event.External, event.Disk) // one tier to us
+	move(99, event.Device, event.Host)
+	tiers("unknown", 0, 0, 1, 3)
 	e.publish(home, []event.Event{{Kind: event.Cleared}})
-	if row := indexOf(t, b, home); row.Device+row.Host != 0 {
-		t.Fatalf("cleared: %+v", row)
-	}
+	tiers("cleared", 0, 0, 0, 3)
 }

@@ -20,6 +20,9 @@ type source struct {
 	owed atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
 	from atomic.Int64 // when the first of them was, on the clock, in nanoseconds
 	came atomic.Uint64
+	// disproved says that a request found less than the rank was known to hold.
+	disproved atomic.Bool
+	resync    atomic.Bool // an operator wants its cache learned afresh
 
 	mu      sync.Mutex // guards what follows; never taken under the router's lock
 	feed    *event.Feed
@@ -90,6 +93,7 @@ func (r *Router) EventsOn(worker string, rank int, conn, seq uint64, payload []b
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Live(s.now, conn, seq, payload)
+	s.noteDoubt()
 }
 
 // tell brings the feed's time and traffic up to date.
@@ -103,6 +107,9 @@ func (s *source) tell(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
+	if s.disproved.Load() && s.disproved.Swap(false) {
+		s.feed.Disproved()
+	}
 }
 
 // apply is the sink of the feed.
@@ -115,8 +122,17 @@ func (s *source) apply(b *event.Batch) {
 		}
 		s.came.Add(1)
 		id := prefix.ID(slot)
-		if e.Kind == event.Cleared && e.Restart {
-			_ = s.k.index.Restart(id) // the target is there for the router's life
+		switch { // the target is there for the router's life: no errors
+		case e.Kind == event.Cleared && e.Restart:
+			_ = s.k.index.Restart(id)
+			continue
+		case e.Kind == event.Doubted:
+			_ = s.k.index.Doubt(id)
+			continue
+		case e.Kind == event.Settled:
+			for more := true; more; {
+				more, _ = s.k.index.Settle(id)
+			}
 			continue
 		}
 		s.out.Events = s.out.Events[:0]
@@ -130,37 +146,41 @@ func (s *source) apply(b *event.Batch) {
 	}
 }
 
-// translate writes an event in the index's form. A block that came to a tier
-// under its hash alone cannot be chained, so it is left out: less is known
-// then, never more than there is.
+// translate writes an event in the index's form.
 func (s *source) translate(e *event.Event) {
 	switch e.Kind {
 	case event.Cleared:
 		s.out.Events = append(s.out.Events, prefix.Event{Kind: prefix.Cleared})
 	case event.Removed:
-		s.remove(e, tierOf(e.Tier))
+		s.byName(e, prefix.Event{Kind: prefix.Removed, Tier: tierOf(e.Tier)})
 		if e.AnyTier {
 			for t := prefix.Device; t < prefix.Tiers; t++ {
 				if t != tierOf(e.Tier) {
-					s.remove(e, t)
+					s.byName(e, prefix.Event{Kind: prefix.Removed, Tier: t})
 				}
 			}
 		}
 	case event.Moved:
-		if tierOf(e.From) != tierOf(e.Tier) {
-			s.remove(e, tierOf(e.From))
+		if from, to := tierOf(e.From), tierOf(e.Tier); from != to {
+			s.byName(e, prefix.Event{Kind: prefix.Moved, From: from, Tier: to})
 		}
 	case event.Stored:
-		s.store(e)
+		if e.ByName() {
+			s.byName(e, prefix.Event{Kind: prefix.Placed, Tier: tierOf(e.Tier)})
+		} else {
+			s.store(e)
+		}
 	}
 }
 
-func (s *source) remove(e *event.Event, tier prefix.Tier) {
+// byName adds an event that names blocks by the engine's hashes alone.
+func (s *source) byName(e *event.Event, out prefix.Event) {
 	s.hashes = s.hashes[:0]
 	for _, h := range e.Hashes {
 		s.hashes = append(s.hashes, prefix.ExternalUint(uint64(h)))
 	}
-	s.out.Events = append(s.out.Events, prefix.Event{Kind: prefix.Removed, Tier: tier, Hashes: s.hashes})
+	out.Hashes = s.hashes
+	s.out.Events = append(s.out.Events, out)
 }
 
 func (s *source) store(e *event.Event) {

@@ -8,46 +8,92 @@ import (
 	"adpdeck/router/prefix/event"
 )
 
-// TestLostBatch: a batch that is late leaves its rank in doubt until it comes;
-// one that never comes costs what is known of that rank alone, is a finding,
-// and is made good by what the engine stores from then on.
+// inGap serves prompts on a rank so that one batch is missing between them, and
+// returns that batch and its number.
+func inGap(t *testing.T, b *bench, e *fakeEngine, rank model.Target) (seq uint64, missing []byte) {
+	t.Helper()
+	e.serve(rank, prompt(1, 2, 3))
+	c := e.ranks[rank]
+	missing, seq = c.storedBatch(prompt(1, 2, 3, 4)), c.seq
+	c.seq++
+	e.serve(rank, prompt(7, 8))
+	if row := indexOf(t, b, rank); row.Feed != model.FeedGap || row.Device != 3 || row.Gaps != 1 {
+		t.Fatalf("in the gap: %+v", row)
+	}
+	return seq, missing
+}
+
+// TestLateBatch: a batch that is late leaves its rank in doubt until it comes.
+func TestLateBatch(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV))
+	e := newEngine(b, 0)
+	rank, other := at("w0", 0), at("w0", 1)
+	e.serve(other, prompt(50, 51))
+	seq, missing := inGap(t, b, e, rank)
+	b.Events(rank.Worker, rank.Rank, seq, missing)
+	b.clock.advance(time.Second)
+	if row := indexOf(t, b, rank); row.Feed != model.FeedLive || row.Device != 6 || row.Gaps != 1 || row.Refused != 0 {
+		t.Fatalf("behind the gap: %+v", row)
+	}
+	if s := b.Snapshot(); len(s.Findings) != 0 {
+		t.Fatalf("findings: %+v", s.Findings)
+	}
+	if row := indexOf(t, b, other); row.Device != 2 || row.Feed != model.FeedLive {
+		t.Fatalf("the other rank: %+v", row)
+	}
+}
+
+// TestLostBatch: a batch that never comes leaves in doubt what is known of that
+// rank alone. What is told again, or has something stored behind it, stays; the
+// rest loses its credit after two minutes, or when a request finds less.
 func TestLostBatch(t *testing.T) {
-	for name, late := range map[string]bool{"late": true, "lost": false} {
+	for name, end := range map[string]func(b *bench, rank model.Target){
+		"in time": func(b *bench, _ model.Target) {
+			b.clock.advance(2 * time.Minute)
+		},
+		"in time, nobody looks and the rank is quiet": func(b *bench, _ model.Target) {
+			b.clock.advance(2 * time.Minute)
+			b.endDoubts(b.clock.Now()) // as each first token does
+		},
+		"disproved": func(b *bench, rank model.Target) {
+			id, target := b.place(t, "ghost", nil, of(append(prompt(1, 2, 3), 4)))
+			if target != rank {
+				t.Fatalf("sent to %s, which is not known to hold most", target)
+			}
+			b.FirstToken(id, model.Usage{Ran: target, CachedTokens: blockTokens, TTFTMs: 5})
+			b.Done(id, model.OutcomeOK)
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV))
 			e := newEngine(b, 0)
 			rank, other := at("w0", 0), at("w0", 1)
 			e.serve(other, prompt(50, 51))
-			e.serve(rank, prompt(1, 2, 3))
-			c := e.ranks[rank]
-			missing, seq := c.storedBatch(prompt(1, 2, 3, 4)), c.seq
-			c.seq++
-			e.serve(rank, prompt(7, 8))
-			row := indexOf(t, b, rank)
-			if row.Feed != model.FeedGap || row.Device != 3 || row.Gaps != 1 {
-				t.Fatalf("in the gap: %+v", row)
-			}
-			if late {
-				b.Events(rank.Worker, rank.Rank, seq, missing)
-			}
+			inGap(t, b, e, rank)
 			b.clock.advance(time.Second)
-			row = indexOf(t, b, rank)
-			want := 2 // of what came behind the gap
-			if late {
-				want = 6
-			}
-			if row.Feed != model.FeedLive || row.Device != want || row.Gaps != 1 || row.Refused != 0 {
+			row := indexOf(t, b, rank)
+			if row.Feed != model.FeedDoubt || row.Device != 5 || row.Doubtful != 3 || row.Gaps != 1 || row.Refused != 0 {
 				t.Fatalf("behind the gap: %+v", row)
 			}
-			s := b.Snapshot()
-			if late != (len(s.Findings) == 0) || !late && (s.Findings[0].Code != "lost" || s.Findings[0].Target != rank || s.Findings[0].Next == "") {
+			if s := b.Snapshot(); len(s.Findings) != 1 || s.Findings[0].Code != "in_doubt" || s.Findings[0].Target != rank || s.Findings[0].Next == "" {
 				t.Fatalf("findings: %+v", s.Findings)
+			}
+			e.serve(rank, prompt(1, 2, 9)) // stored behind 2, so 1 and 2 are there
+			if row = indexOf(t, b, rank); row.Device != 6 || row.Doubtful != 1 {
+				t.Fatalf("confirmed: %+v", row)
+			}
+			end(b, rank)
+			if row = indexOf(t, b, rank); row.Feed != model.FeedLive || row.Device != 5 || row.Doubtful != 0 {
+				t.Fatalf("after the doubt: %+v", row)
+			}
+			if s := b.Snapshot(); len(s.Findings) != 1 || s.Findings[0].Code != "lost" {
+				t.Fatalf("findings after it: %+v", s.Findings)
 			}
 			if row := indexOf(t, b, other); row.Device != 2 || row.Feed != model.FeedLive {
 				t.Fatalf("the other rank: %+v", row)
 			}
 			e.serve(rank, prompt(20, 21))
-			if row = indexOf(t, b, rank); row.Device != want+2 {
+			if row = indexOf(t, b, rank); row.Device != 7 {
 				t.Fatalf("it goes on: %+v", row)
 			}
 			for range 40 { // it is news for a while only

@@ -76,6 +76,7 @@ func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
 	ran, blocks := r.firstToken(now, id, u)
 	r.computed(now, ran, blocks)
+	r.endDoubts(now)
 }
 
 // firstToken returns the rank that ran the request and the full blocks that it
@@ -288,6 +289,13 @@ func (r *Router) Output(id int64, generated int) {
 	if r.book.Get(id) != nil {
 		r.steer.tier.Output(r.elapsed(), id, generated)
 	}
+}
+
+// TracksOutput reports that Output counts, with the settings in force.
+func (r *Router) TracksOutput() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.scored() && r.settings.ClusterConfig.TrackOutputBlocks
 }
 
 // Mode returns the cluster tier's mode in force. In lockstep an engine that can

@@ -19,6 +19,7 @@ type knowledge struct {
 	guess   atomic.Pointer[guesses]
 	spare   chan *lookup // working spaces kept for reuse
 	expired atomic.Int64
+	doubts  atomic.Int64 // when some rank's doubt ends, in Unix nanoseconds, 0 for none
 }
 
 // guesses are what was routed to ranks whose events are missing or not
@@ -88,8 +89,9 @@ func newKnowledge(specs []model.WorkerSpec) (*knowledge, error) {
 	return k, nil
 }
 
-// guessBy brings the guesses in line with the settings. Changed rules begin
-// with nothing guessed.
+// guessBy brings the guesses in line with the settings. What was guessed stays
+// and goes by the new rules, but for ranks that are guessed for another reason
+// than before: those begin with nothing.
 func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 	old := k.guess.Load()
 	if k.index == nil || old != nil && old.rules == rules {
@@ -102,13 +104,18 @@ func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 		any = any || g.only[slot]
 	}
 	if any {
-		var err error
-		if g.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
-			return err
+		if old != nil {
+			g.index = old.index
+		}
+		if g.index == nil {
+			var err error
+			if g.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
+				return err
+			}
 		}
 		slot := 0
 		for _, w := range specs {
-			for rank := range w.ranks {
+			for range w.ranks {
 				a := prefix.Approximation{TTL: seconds(rules.ttl)}
 				switch {
 				case !g.only[slot]:
@@ -119,15 +126,36 @@ func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 				case rules.policy == model.ApproxLRU && w.spec.KVBlocks > 0:
 					a = prefix.Approximation{Blocks: w.spec.KVBlocks}
 				}
-				id, err := g.index.AddApproximate(model.Target{Worker: w.spec.ID, Rank: rank}, a)
-				if err != nil || int(id) != slot {
-					return fmt.Errorf("guess for %s/%d: got place %d, want %d: %w", w.spec.ID, rank, id, slot, err)
+				if err := g.guess(slot, k.targets[slot], a, old); err != nil {
+					return err
 				}
 				slot++
 			}
 		}
 	}
 	k.guess.Store(g)
+	return nil
+}
+
+// guess sets the rule for one rank, which is new to the index or was in it for
+// old.
+func (g *guesses) guess(slot int, t model.Target, a prefix.Approximation, old *guesses) error {
+	if _, known := g.index.Lookup(t); !known {
+		id, err := g.index.AddApproximate(t, a)
+		if err != nil || int(id) != slot {
+			return fmt.Errorf("guess for %s: got place %d, want %d: %w", t, id, slot, err)
+		}
+		return nil
+	}
+	id := prefix.ID(slot)
+	if old.only[slot] != g.only[slot] || !g.only[slot] && old.side != g.side {
+		if err := g.index.Clear(id); err != nil {
+			return fmt.Errorf("guess for %s: %w", t, err)
+		}
+	}
+	if err := g.index.Rule(id, a); err != nil {
+		return fmt.Errorf("guess for %s: %w", t, err)
+	}
 	return nil
 }
 

@@ -13,8 +13,10 @@ import (
 // cluster tier's load.
 const sweepEvery = 30 * time.Second
 
-// sweep drops bookings without a sign of life for booking_expiry_secs.
+// sweep forgets bindings that are over, and drops bookings without a sign of
+// life for booking_expiry_secs. Requests and screens do it, each a bounded part.
 func (r *Router) sweep() {
+	r.endBindings()
 	now := r.elapsed()
 	if now-r.steer.swept < sweepEvery {
 		return
@@ -28,7 +30,6 @@ func (r *Router) sweep() {
 // withPhantoms adds to findings the ranks whose booked load shows no sign of
 // life, in the modes that choose by it. The answer is new where there are any.
 func (r *Router) withPhantoms(findings []model.Finding) []model.Finding {
-	r.sweep()
 	if !r.scored() {
 		return findings // nothing looks at the load
 	}

@@ -14,6 +14,7 @@ func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
 	g := r.gatherIndex(now, true)
 	r.lock(now)
+	r.sweep()
 	s := r.snapshot()
 	r.putIndex(s, g)
 	r.mu.Unlock()
@@ -150,7 +151,8 @@ func (r *Router) sumTotals() model.Totals {
 			t.Skew, t.SkewAt = skew, at
 		}
 	}
-	t.Queued += r.steer.queue.Len()
+	t.InQueue = r.steer.queue.Len()
+	t.Queued += t.InQueue
 	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t

@@ -40,6 +40,7 @@ func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.De
 	defer r.know.drop(l)
 	r.lock(now)
 	d, err := r.route(start, req, l, matches, refuses)
+	r.countFull(err)
 	r.unlock()
 	if err == nil {
 		r.know.routed(l, r.slot(d.Target), now.Sub(r.start))
@@ -103,8 +104,10 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 	waits := r.scored() && errors.Is(err, ErrFull)
 	if waits {
 		if err = r.park(p); err != nil {
-			r.tellRefused(err)
+			r.countRefused(err)
 		}
+	} else {
+		r.countFull(err)
 	}
 	r.unlock()
 	if waits && err == nil {
@@ -142,6 +145,9 @@ func (r *Router) await(ctx context.Context, p *parked) (model.Decision, error) {
 	now := r.clock.Now()
 	r.lock(now)
 	_, waited := r.steer.queue.Remove(p.req.ID)
+	if waited {
+		r.totals.Refused.LeftQueue++
+	}
 	r.unlock()
 	if waited {
 		return model.Decision{}, fmt.Errorf("request %d left the queue: %w", p.req.ID, ctx.Err())
@@ -164,6 +170,7 @@ func (r *Router) wake() {
 			p.look.match(r.know, r.elapsed())
 		}
 		d, err := r.route(r.wallNow(), p.req, p.look, p.matches, woken)
+		r.countFull(err)
 		p.answer <- routed{d, err}
 	}
 }

@@ -66,7 +66,7 @@ type Router struct {
 
 	book   *load.Book[turn]
 	binds  *pin.Table
-	owners tenants // of the bindings
+	owners *tenants // of the bindings
 	ops    *pin.Operators
 	convs  *tracker
 	notes  []note       // of the step being made
@@ -86,7 +86,7 @@ type Router struct {
 	routed    uint64       // decision ids given
 	lost      uint64       // turns of held conversations that ran elsewhere
 	lostAt    time.Time    // when an operator was last told
-	refusals  refusals
+	refusedAt time.Time    // when an operator was last told of a refusal
 	submitted uint64
 	arrivals  window
 	hits      window
@@ -131,7 +131,7 @@ type rankState struct {
 
 // New returns a router over the workers of cfg. It refuses a cluster without
 // workers, a worker without an id or ranks, ids given twice, and settings that
-// leave a worker without an eligible rank or name a rank that is not there.
+// leave no eligible rank or name a rank that is not there.
 func New(cfg Config) (*Router, error) {
 	if cfg.Clock == nil {
 		return nil, errors.New("router: no clock: Config.Clock must be set")
@@ -234,10 +234,8 @@ func (r *Router) checkSettings() error {
 		return fmt.Errorf("router: settings: %w", ref)
 	}
 	r.reconfigure()
-	for _, w := range r.workers {
-		if w.eligible == 0 {
-			return fmt.Errorf("router: worker %s: %w", w.spec.ID, ErrNoEligible)
-		}
+	if ref := r.checkEligible("settings", r.settings, nil); ref != nil {
+		return fmt.Errorf("router: %w: %w", ErrNoEligible, ref)
 	}
 	return nil
 }
@@ -271,12 +269,34 @@ func (r *Router) reconfigure() {
 			r.steer.tier.SetDraining(s.load.Target, s.drain)
 			r.steer.tier.SetBlocked(s.load.Target, s.blocked)
 		}
+		if w.eligible == 0 {
+			w.serveOut()
+		}
 	}
 	// Mode and settings were checked before they were set, and every slot has
 	// its place, so that neither can be refused.
 	_ = r.steer.tier.Configure(r.settings.RouterMode, r.settings.ClusterConfig)
 	r.steer.queue.Reorder(&r.settings.ClusterConfig)
 	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig))
+}
+
+// serveOut opens the ranks of a worker that takes no new work to what it has
+// taken already: a request that waits at its engine for a rank cannot leave it,
+// and an engine's router has no answer when no rank is open (TensorRT-LLM's
+// default one fails, its KV-aware one drops the request). The cluster tier sends
+// nothing new here. Blocked ranks stay shut.
+func (w *worker) serveOut() {
+	weighs := false
+	for k := range w.ranks {
+		s := &w.ranks[k]
+		if w.closed != nil {
+			w.closed[k] = s.blocked
+		}
+		weighs = weighs || s.weight > 0 && !s.blocked
+	}
+	if !weighs {
+		w.weights = nil
+	}
 }
 
 func (s *rankState) eligible() bool { return !s.drain && !s.blocked && s.weight > 0 }

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -81,6 +82,7 @@ func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (mod
 	r.lock(now)
 	defer r.unlock()
 	_, target, err := r.submit(req, l, engineQueues)
+	r.countFull(err)
 	return target, err
 }
 
@@ -104,7 +106,9 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	r.sweep()
 	why, err := r.choose(req, l, rule)
 	if err != nil {
-		r.tellRefused(err)
+		if !errors.Is(err, ErrFull) { // the caller knows whether it waits
+			r.countRefused(err)
+		}
 		return nil, none, err
 	}
 	s := &r.steer
@@ -179,6 +183,7 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 		for k := range r.workers[b.Worker].ranks {
 			t.held = append(t.held, l.held(base+k, r.know.block))
 		}
+		r.view.shared.note(l, r.elapsed())
 	}
 	if r.selection() == nil {
 		return

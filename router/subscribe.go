@@ -62,6 +62,7 @@ func (s *Subscription) Start() *model.State {
 	r := s.r
 	g := r.gatherIndex(now, true)
 	r.lock(now)
+	r.sweep()
 	state := r.snapshot()
 	r.putIndex(state, g)
 	s.index, s.findings = append(s.index[:0], state.Index...), state.Findings
@@ -101,6 +102,7 @@ func (s *Subscription) Take(maxDecisions int) (c *model.Change, resync bool) {
 	if !s.started {
 		return nil, true
 	}
+	r.sweep()
 	c = &model.Change{At: r.now, Version: r.version}
 	some := s.takeFigures(c)
 	some = s.takeIndex(c, g) || some

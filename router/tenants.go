@@ -16,6 +16,7 @@ type tenants struct {
 	byName map[string]*tenant
 	byKey  map[model.ConvKey]*clist.Element // of its tenant's list; the value is a *use
 	bySize tenantHeap
+	all    clist.List // of *use, every tenant's, the longest unused first
 }
 
 // tenant is one tenant's bindings, the longest unused first.
@@ -29,18 +30,21 @@ type tenant struct {
 type use struct {
 	key model.ConvKey
 	at  time.Time
+	all *clist.Element // its place in tenants.all
 }
 
-func newTenants() tenants {
-	return tenants{byName: map[string]*tenant{}, byKey: map[model.ConvKey]*clist.Element{}}
+func newTenants() *tenants {
+	return &tenants{byName: map[string]*tenant{}, byKey: map[model.ConvKey]*clist.Element{}}
 }
 
 // bound notes that a binding was made or renewed.
 func (t *tenants) bound(key model.ConvKey, now time.Time) {
 	owner := t.byName[key.Tenant]
 	if e := t.byKey[key]; e != nil {
-		e.Value.(*use).at = now
+		u := e.Value.(*use)
+		u.at = now
 		owner.uses.MoveToBack(e)
+		t.all.MoveToBack(u.all)
 		return
 	}
 	if owner == nil {
@@ -48,7 +52,9 @@ func (t *tenants) bound(key model.ConvKey, now time.Time) {
 		t.byName[key.Tenant] = owner
 		heap.Push(&t.bySize, owner)
 	}
-	t.byKey[key] = owner.uses.PushBack(&use{key, now})
+	u := &use{key: key, at: now}
+	u.all = t.all.PushBack(u)
+	t.byKey[key] = owner.uses.PushBack(u)
 	heap.Fix(&t.bySize, owner.index)
 }
 
@@ -59,6 +65,7 @@ func (t *tenants) gone(key model.ConvKey) {
 		return
 	}
 	delete(t.byKey, key)
+	t.all.Remove(e.Value.(*use).all)
 	owner := t.byName[key.Tenant]
 	if owner.uses.Remove(e); owner.uses.Len() > 0 {
 		heap.Fix(&t.bySize, owner.index)
@@ -66,6 +73,23 @@ func (t *tenants) gone(key model.ConvKey) {
 	}
 	heap.Remove(&t.bySize, owner.index)
 	delete(t.byName, key.Tenant)
+}
+
+// renewed notes that a binding is in use, if there is one.
+func (t *tenants) renewed(key model.ConvKey, now time.Time) {
+	if t.byKey[key] != nil {
+		t.bound(key, now)
+	}
+}
+
+// oldest is the binding made or renewed longest ago, of all tenants.
+func (t *tenants) oldest() (key model.ConvKey, at time.Time, ok bool) {
+	e := t.all.Front()
+	if e == nil {
+		return key, at, false
+	}
+	u := e.Value.(*use)
+	return u.key, u.at, true
 }
 
 // lastUsed is when a binding was last made or renewed.

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"context"
 	"errors"
 	"math"
 	"strings"
@@ -191,5 +192,60 @@ func TestRefusalsAreTold(t *testing.T) {
 	b.submit(t, "")
 	if len(told()) != 4 {
 		t.Fatalf("%q", told())
+	}
+}
+
+// TestRefusalsAreCounted by reason, and those that wait while they do.
+func TestRefusalsAreCounted(t *testing.T) {
+	synctest.Test(t, refusals)
+}
+
+func refusals(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV, fieldValue("router_queue_max_requests", "1")))
+	for range 16 { // both ranks at their cap
+		b.place(t, "", nil)
+	}
+	ask := func(id int64, change ...func(*model.Request)) *model.Request {
+		q := &model.Request{ID: id, PromptTokens: 100}
+		for _, f := range change {
+			f(q)
+		}
+		return q
+	}
+	if _, err := b.Route(ask(100), nil); !errors.Is(err, ErrFull) {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(context.Background())
+	waiting := b.waiting(ctx, 101)
+	synctest.Wait()
+	if got := <-b.waiting(ctx, 102); !errors.Is(got.err, ErrQueueFull) {
+		t.Fatal(got.err)
+	}
+	if tot := b.Snapshot().Totals; tot.InQueue != 1 || tot.Queued != 1 {
+		t.Fatalf("waiting: %+v", tot)
+	}
+	leave()
+	if got := <-waiting; !errors.Is(got.err, context.Canceled) {
+		t.Fatal(got.err)
+	}
+	b.must(t, set("active_prefill_tokens_threshold", "50"))
+	b.Done(1, model.OutcomeOK)
+	if _, err := b.Submit(ask(103)); !errors.Is(err, ErrOverloaded) {
+		t.Fatal(err)
+	}
+	b.must(t, set("active_prefill_tokens_threshold", "none"))
+	_ = b.Block(at("w0", 0), true)
+	_ = b.Block(at("w0", 1), true)
+	if _, err := b.Submit(ask(104)); !errors.Is(err, ErrNoEligible) {
+		t.Fatal(err)
+	}
+	_ = b.Block(at("w0", 0), false)
+	b.must(t, set(model.FieldRouterMode, "direct"))
+	if _, err := b.Submit(ask(105)); !errors.Is(err, ErrWorkerNeeded) {
+		t.Fatal(err)
+	}
+	got := b.Snapshot().Totals
+	if want := (model.Refused{NoEligible: 1, Overloaded: 1, QueueFull: 1, NoRoom: 1, LeftQueue: 1, Other: 1}); got.Refused != want || got.InQueue != 0 || want.Sum() != 6 {
+		t.Fatalf("%+v, %d in the queue", got.Refused, got.InQueue)
 	}
 }

@@ -79,7 +79,13 @@ func TestNewRefuses(t *testing.T) {
 		"weight nowhere": func(c *Config) { c.Settings.Weights = []model.Weight{{Target: at("w0", 5), Weight: 1}} },
 		"weight of all":  func(c *Config) { c.Settings.Weights = []model.Weight{{Target: at("w0", -1), Weight: 1}} },
 		"weight too big": func(c *Config) { c.Settings.Weights = []model.Weight{{Target: at("w0", 1), Weight: 3}} },
-		"none eligible":  func(c *Config) { c.Settings.Weights = []model.Weight{{Target: at("w0", 0)}, {Target: at("w0", 1)}} },
+		"none eligible": func(c *Config) {
+			c.Settings.Weights = []model.Weight{{Target: at("w0", 0)}, {Target: at("w0", 1)}, {Target: at("w1", 0)}, {Target: at("w1", 1)}}
+		},
+		"none eligible where clients name the worker": func(c *Config) {
+			c.Settings.RouterMode = model.ModeDirect
+			c.Settings.Weights = []model.Weight{{Target: at("w0", 0)}, {Target: at("w0", 1)}}
+		},
 		"rules of fields": func(c *Config) {
 			c.Settings.AttentionDpConfig.EnableBalance, c.Settings.AttentionDpConfig.TimeoutIters = true, -1
 		},

@@ -56,9 +56,10 @@ func verbs() []verb {
 		{"migrate", "migrate CONVERSATION RANK", "move it to another rank", rank(1), convVerb(model.VerbMigrate, true)},
 		{"unpin", "unpin CONVERSATION", "remove the operator's pin", rank(9), convVerb(model.VerbUnpin, false)},
 		{"evict", "evict CONVERSATION", "place its next turn afresh", rank(9), convVerb(model.VerbEvict, false)},
-		{"drain", "drain RANK", "no new conversations", rank(0), rankVerb(model.VerbDrain)},
-		{"ready", "ready RANK", "take new work again", rank(0), rankVerb(model.VerbReady)},
+		{"drain", "drain RANK|WORKER", "no new conversations", ranksOrWorkers, wholeVerb(model.VerbDrain)},
+		{"ready", "ready RANK|WORKER", "take new work again", ranksOrWorkers, wholeVerb(model.VerbReady)},
 		{"clear", "clear RANK", "drop its phantom load", rank(0), rankVerb(model.VerbClear)},
+		{"resync", "resync RANK", "learn its cache afresh", rank(0), rankVerb(model.VerbResync)},
 		{"speed", "speed FACTOR", "simulation speed, 0.25 to 64, 0 pauses", nil, runSpeed},
 	}
 }
@@ -80,6 +81,22 @@ func (m *Model) rankNames() []string {
 		out = append(out, m.frame.State.Ranks[i].Target.String())
 	}
 	return out
+}
+
+func (m *Model) workerNames() []string {
+	var out []string
+	for i := range m.frame.State.Workers {
+		out = append(out, m.frame.State.Workers[i].ID)
+	}
+	return out
+}
+
+// ranksOrWorkers completes the first argument of what acts on either.
+func ranksOrWorkers(m *Model, n int) []string {
+	if n > 0 {
+		return nil
+	}
+	return append(m.rankNames(), m.workerNames()...)
 }
 
 func (m *Model) convNames() []string {
@@ -263,6 +280,16 @@ func rankVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
 			return nil, err
 		}
 		return m.ask(model.Command{Verb: v, Target: t})
+	}
+}
+
+// wholeVerb is rankVerb for what may also act on all ranks of a worker.
+func wholeVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
+	return func(m *Model, args []string) (view.Intent, error) {
+		if len(args) == 1 && slices.Contains(m.workerNames(), args[0]) {
+			return m.ask(model.Command{Verb: v, Target: &model.Target{Worker: args[0], Rank: model.NoRank}})
+		}
+		return rankVerb(v)(m, args)
 	}
 }
 

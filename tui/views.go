@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -45,6 +46,14 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewMigrate(f, named, c.Target)}, nil
 		}
 	}
+	if c.Target != nil && c.Target.Rank == model.NoRank && slices.Contains(m.workerNames(), c.Target.Worker) {
+		switch c.Verb {
+		case model.VerbDrain:
+			return view.Show{Dialog: dialog.NewDrainWorker(f, c.Target.Worker)}, nil
+		case model.VerbReady:
+			return view.Show{Dialog: dialog.NewReadyWorker(f, c.Target.Worker)}, nil
+		}
+	}
 	for i := range f.State.Ranks {
 		if c.Target == nil || f.State.Ranks[i].Target != *c.Target {
 			continue
@@ -56,6 +65,8 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewReady(f, &f.State.Ranks[i])}, nil
 		case model.VerbClear:
 			return view.Show{Dialog: dialog.NewClear(f, &f.State.Ranks[i])}, nil
+		case model.VerbResync: // harmless: no question
+			return view.Send{Command: model.Command{Verb: c.Verb, Target: c.Target, Reason: c.Reason}}, nil
 		}
 	}
 	return nil, fmt.Errorf("%s: there is nothing of that name", c.Verb)

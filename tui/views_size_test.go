@@ -83,6 +83,7 @@ func allDialogs(f *view.Frame) []view.Dialog {
 	return []view.Dialog{
 		dialog.NewPin(f, convs[:1], nil), dialog.NewPin(f, convs, nil), dialog.NewMigrate(f, convs[:3], nil),
 		dialog.NewEvict(f, convs), dialog.NewUnpin(f, convs[:2]), dialog.NewDrain(f, &f.State.Ranks[3]),
+		dialog.NewDrainWorker(f, f.State.Workers[0].ID), dialog.NewReadyWorker(f, f.State.Workers[1].ID),
 		dialog.NewReady(f, &f.State.Ranks[10]), dialog.NewApply(f), dialog.NewChoice(f, model.FieldPolicy),
 		dialog.NewUndo(f, f.State.Revisions[0]),
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,7 @@ type clusterFlags struct {
 	seed                              uint64
 	speed                             float64
 	policy, placement, mode, file     string
+	modeFlag                          string // the name under which mode was given
 	set                               []string
 }
 
@@ -30,16 +32,36 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.Float64Var(&c.speed, "speed", 1, "simulation speed; in a headless replay, how much closer arrivals are")
 	f.StringVar(&c.policy, "policy", "", "default, kv_aware or conversation (headless also rotate)")
 	f.StringVar(&c.placement, "placement", "", "round_robin, least_queued or least_tokens, for new conversations")
-	f.StringVar(&c.mode, "mode", "", "router_mode: kv or lockstep pick a rank; round_robin, random, least_loaded or power_of_two a worker")
+	f.Var(&modeFlag{c, "mode"}, "mode", "router_mode: kv or lockstep pick a rank; round_robin, random, least_loaded or power_of_two a worker")
 	f.StringArrayVar(&c.set, "set", nil, "set any settings field, `NAME=VALUE`; repeat for more")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "router-mode" { // its name in the settings file
-			name = "mode"
-		}
-		return pflag.NormalizedName(name)
-	})
+	f.Var(&modeFlag{c, "router-mode"}, "router-mode", "as --mode, under its name in the settings file")
+	f.Lookup("router-mode").Hidden = true
 	f.StringVarP(&c.file, "config", "c", "", "settings `FILE` (YAML), for example an engine's with attention_dp_config")
 }
+
+// modeFlag is one of the names of the router's mode; the last one given counts,
+// and errors name it as it was typed.
+type modeFlag struct {
+	c    *clusterFlags
+	name string
+}
+
+// String, Set and Type are pflag.Value's.
+func (m *modeFlag) String() string {
+	if m.c == nil {
+		return ""
+	}
+	return m.c.mode
+}
+
+// Set takes the mode.
+func (m *modeFlag) Set(value string) error {
+	m.c.mode, m.c.modeFlag = value, m.name
+	return nil
+}
+
+// Type is the value's kind in the help text.
+func (m *modeFlag) Type() string { return "string" }
 
 // policyRotate is the simulator's own plain rotation, for comparison; no
 // console runs it.
@@ -87,7 +109,7 @@ func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
 	for _, f := range []struct{ flag, field, value string }{
 		{"policy", model.FieldPolicy, c.policy},
 		{"placement", model.FieldNewConvPlacement, c.placement},
-		{"mode", model.FieldRouterMode, c.mode},
+		{cmp.Or(c.modeFlag, "mode"), model.FieldRouterMode, c.mode},
 	} {
 		if f.value == "" || f.value == policyRotate {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -98,6 +99,40 @@ func TestPredictedMatchesAreReal(t *testing.T) {
 				t.Errorf("the index says %d blocks are held, the caches hold %d", held, in)
 			}
 		})
+	}
+}
+
+// TestTrackedOutputActs: with router_track_output_blocks the answers that the
+// simulated engines generate change the cost, and with it where requests go. The
+// requests say how long their answers will be, so that what is left of one
+// weighs ever less.
+func TestTrackedOutputActs(t *testing.T) {
+	blocks, places := map[string]float64{}, map[string][]model.Target{}
+	for _, tracked := range []string{"false", "true"} {
+		cfg := sim.ReplayConfig()
+		cl, err := (&clusterFlags{workers: 2, ranks: 4, seed: 1, mode: string(model.ModeKV)}).build(invented(t, 800), cfg, cfg.Start, 8, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := cl.live.Apply(model.Command{ID: "a", Verb: model.VerbSet, Set: []model.FieldValue{{Field: "router_track_output_blocks", Value: tracked}}})
+		if !r.Accepted && tracked == "true" {
+			t.Fatal(r.Refusal)
+		}
+		if err := cl.sim.Run(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range cl.live.Decisions(0, model.MaxDecisions) {
+			if d.Selection == nil {
+				t.Fatal("a decision without its costs")
+			}
+			for i := range d.Selection.Candidates {
+				blocks[tracked] += d.Selection.Candidates[i].DecodeBlocks
+			}
+			places[tracked] = append(places[tracked], d.Target)
+		}
+	}
+	if blocks["true"] > .99*blocks["false"] || blocks["true"] == 0 || slices.Equal(places["true"], places["false"]) {
+		t.Errorf("blocks in the costs: %.0f with tracking, %.0f without", blocks["true"], blocks["false"])
 	}
 }
 

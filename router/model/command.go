@@ -11,15 +11,16 @@ const (
 	VerbUnpin   Verb = "unpin"   // remove the operator pin
 	VerbEvict   Verb = "evict"   // forget pin and binding: the next turn is placed afresh
 	VerbMigrate Verb = "migrate" // move binding or pin to a target; to the ranks with the fewest tokens when none is named
-	VerbDrain   Verb = "drain"   // no new conversations, bound ones stay
-	VerbReady   Verb = "ready"   // take new work again
+	VerbDrain   Verb = "drain"   // no new conversations, bound ones stay; of a rank, or with NoRank of all ranks of a worker
+	VerbReady   Verb = "ready"   // take new work again; likewise
 	VerbClear   Verb = "clear"   // drop the phantom load of a rank; cannot be undone
+	VerbResync  Verb = "resync"  // forget what a rank's cache is known to hold and learn it afresh; cannot be undone
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed
 	VerbSpeed   Verb = "speed"   // simulation speed: 0 pauses
 )
 
 // Undoable reports that an undo takes back what the verb did.
-func (v Verb) Undoable() bool { return v != VerbClear }
+func (v Verb) Undoable() bool { return v != VerbClear && v != VerbResync }
 
 // Limits that bound a command.
 const (
@@ -78,10 +79,11 @@ const (
 	RefusedField     RefusalCode = "no_such_field"
 	RefusedTarget    RefusalCode = "no_such_rank"
 	RefusedDraining  RefusalCode = "draining"      // the target takes no new conversations
-	RefusedLast      RefusalCode = "last_eligible" // it would leave a worker without an eligible rank
+	RefusedLast      RefusalCode = "last_eligible" // it would leave no eligible rank: in all, in mode direct at a worker
 	RefusedConv      RefusalCode = "no_such_conversation"
 	RefusedFull      RefusalCode = "pins_full" // MaxOperatorPins reached
 	RefusedPhantom   RefusalCode = "no_phantom_load"
+	RefusedIndex     RefusalCode = "no_index" // the router keeps none
 	RefusedUndo      RefusalCode = "nothing_to_undo"
 	RefusedMalformed RefusalCode = "malformed"
 	RefusedVerb      RefusalCode = "no_such_verb"

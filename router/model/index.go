@@ -3,7 +3,7 @@ package model
 import "time"
 
 // IndexFeed says how well the index knows what a rank holds in its cache.
-// There are five states, never two: a rank without blocks is not a rank that
+// There are six states, never two: a rank without blocks is not a rank that
 // says nothing.
 type IndexFeed string
 
@@ -11,6 +11,7 @@ type IndexFeed string
 const (
 	FeedLive        IndexFeed = "live"        // events come in order
 	FeedGap         IndexFeed = "gap"         // events are missing: in doubt until replayed
+	FeedDoubt       IndexFeed = "doubt"       // events were lost: some of what it held may be gone
 	FeedSilent      IndexFeed = "silent"      // it gets traffic and publishes nothing
 	FeedNone        IndexFeed = "none"        // nothing has been heard of it since start
 	FeedApproximate IndexFeed = "approximate" // no events: guessed from what was routed
@@ -78,14 +79,19 @@ type IndexRank struct {
 	// LastError says what was wrong with the newest, it holds foreign text.
 	Refused   uint64 `json:"refused"`
 	LastError string `json:"last_error,omitempty"`
+	// Unplaced counts blocks that came to a tier by the engine's name alone, of
+	// which nothing was told before: they are not counted as held.
+	Unplaced uint64 `json:"unplaced"`
 	// Device, Host and Disk are blocks held, by tier; Waiting those whose parent
 	// is unknown, Holes missing blocks under blocks that are held.
-	Device  int   `json:"device"`
-	Host    int   `json:"host"`
-	Disk    int   `json:"disk"`
-	Waiting int   `json:"waiting"`
-	Holes   int   `json:"holes"`
-	Bytes   int64 `json:"bytes"`
+	Device int `json:"device"`
+	Host   int `json:"host"`
+	Disk   int `json:"disk"`
+	// Doubtful is how many of them were not told anew since events were lost.
+	Doubtful int   `json:"doubtful"`
+	Waiting  int   `json:"waiting"`
+	Holes    int   `json:"holes"`
+	Bytes    int64 `json:"bytes"`
 	// Hit is the share of prompt tokens routed here that were found in its
 	// cache, Reachable what the best rank held, over the last minute; Agreed the
 	// share of requests whose match was as predicted. Unknown before the first.
@@ -103,6 +109,25 @@ type IndexTotals struct {
 	Bytes        int64  `json:"bytes"`
 	EventsPerSec Maybe  `json:"events_per_sec"`
 	Evicted      uint64 `json:"evicted"` // dropped to keep a bound
+	// Shared are the prefixes that requests begin with most, of those that more
+	// than one rank holds, most hit first; at most MaxSharedPrefixes.
+	Shared []SharedPrefix `json:"shared,omitempty"`
+}
+
+// MaxSharedPrefixes bounds IndexTotals.Shared.
+const MaxSharedPrefixes = 8
+
+// SharedPrefix is a prefix that more than one rank holds.
+type SharedPrefix struct {
+	// Hash names it: the first eight hex digits of its last block's chain hash.
+	Hash   string `json:"hash"`
+	Tokens int    `json:"tokens"`
+	// Ranks held it when a request was last looked up.
+	Ranks int `json:"ranks"`
+	// Hits counts the requests of the last five minutes whose longest prefix on
+	// two ranks it was.
+	Hits   int       `json:"hits"`
+	LastAt time.Time `json:"last_at"`
 }
 
 // Finding is something wrong with what engines tell, in words for an operator.

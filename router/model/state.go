@@ -191,6 +191,25 @@ type Totals struct {
 	Keyless      uint64 `json:"keyless"`
 	Conflicts    uint64 `json:"conflicts"`
 	Unplaced     uint64 `json:"unplaced"` // times a request had to wait for room
+	// InQueue is how many of the Queued wait in the cluster tier's queue; Refused
+	// counts those that it turned away since the start.
+	InQueue int     `json:"in_queue"`
+	Refused Refused `json:"refused"`
+}
+
+// Refused counts requests that the cluster tier turned away, by reason.
+type Refused struct {
+	NoEligible uint64 `json:"no_eligible"` // every rank it could go to is closed or not allowed
+	Overloaded uint64 `json:"overloaded"`  // every rank left is above an overload threshold
+	QueueFull  uint64 `json:"queue_full"`
+	NoRoom     uint64 `json:"no_room"`    // every rank is at its cap, and its caller did not wait
+	LeftQueue  uint64 `json:"left_queue"` // its caller gave up waiting
+	Other      uint64 `json:"other"`      // it named a worker or rank that cannot be
+}
+
+// Sum is all of them.
+func (r Refused) Sum() uint64 {
+	return r.NoEligible + r.Overloaded + r.QueueFull + r.NoRoom + r.LeftQueue + r.Other
 }
 
 // Source says where the traffic comes from.

@@ -42,6 +42,8 @@ func (ix *Index) event(id ID, t *target, e *Event, a *Applied) {
 		ok = ix.stored(id, t, e, a)
 	case ok && e.Kind == Removed:
 		ix.removed(id, t, e, a)
+	case ok && e.Kind == Placed, ok && e.Kind == Moved && e.From < Tiers && e.From != e.Tier:
+		ix.placed(id, t, e, a)
 	case e.Kind == Cleared:
 		ix.clear(id, t)
 		ok = true

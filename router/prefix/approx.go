@@ -43,12 +43,45 @@ func (a *leases) clear() {
 // AddApproximate makes a target known whose engine publishes no events. What
 // is told with Routed stands in for them, and every figure is marked.
 func (ix *Index) AddApproximate(t model.Target, a Approximation) (ID, error) {
-	if a.TTL < 0 || a.Blocks < 0 || (a.TTL == 0 && a.Blocks == 0) {
+	if !a.holds() {
 		return 0, fmt.Errorf("add %v: %w", t, errRule)
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.add(t, &leases{rule: a, last: make(map[ref]lease)})
+}
+
+// Rule changes how long an approximate target is credited; what it is credited
+// with stays as far as the new rule lets it, counted from when it was routed.
+// It fails with ErrNoTarget, with ErrApproximate where the target is fed by
+// events, and for a rule that AddApproximate refuses.
+func (ix *Index) Rule(id ID, a Approximation) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	t, err := ix.target(id)
+	switch {
+	case err != nil:
+		return err
+	case t.approx == nil:
+		return fmt.Errorf("rule of %v: %w", t.stats.Target, ErrApproximate)
+	case !a.holds():
+		return fmt.Errorf("rule of %v: %w", t.stats.Target, errRule)
+	}
+	t.approx.rule = a
+	ix.expire(id, t)
+	ix.fitRule(id, t)
+	return nil
+}
+
+func (a *Approximation) holds() bool {
+	return a.TTL >= 0 && a.Blocks >= 0 && (a.TTL > 0 || a.Blocks > 0)
+}
+
+// fitRule forgets what is beyond the rule's capacity.
+func (ix *Index) fitRule(id ID, t *target) {
+	for a := t.approx; a.rule.Blocks > 0 && t.total() > a.rule.Blocks && len(a.last) > 0; {
+		ix.lapse(id, t, t.total()-a.rule.Blocks)
+	}
 }
 
 var errRule = errors.New("an approximation needs a time to live or a capacity in blocks, neither negative")
@@ -79,9 +112,7 @@ func (ix *Index) Routed(id ID, chain []Chain, now time.Duration) error {
 	l := lease{tail, a.now, a.last[tail].count + 1}
 	a.last[tail] = l
 	a.order = append(a.order, l)
-	for a.rule.Blocks > 0 && t.total() > a.rule.Blocks && len(a.last) > 0 {
-		ix.lapse(id, t, t.total()-a.rule.Blocks)
-	}
+	ix.fitRule(id, t)
 	ix.keepBounds(id, t)
 	if len(a.order) > 2*len(a.last)+64 {
 		a.compact()

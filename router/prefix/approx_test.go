@@ -18,6 +18,16 @@ func (r *refApprox) routed(chain []Chain, now time.Duration) {
 	for i, c := range chain {
 		r.last[c], r.pos[c] = now, i
 	}
+	r.forget(now)
+}
+
+// forget drops for good what the rule does not cover.
+func (r *refApprox) forget(now time.Duration) {
+	for c, at := range r.last {
+		if r.rule.TTL > 0 && now-at >= r.rule.TTL {
+			delete(r.last, c)
+		}
+	}
 	for r.rule.Blocks > 0 && len(r.last) > r.rule.Blocks {
 		var oldest Chain
 		found := false
@@ -79,7 +89,17 @@ func TestApproximateEqualsReference(t *testing.T) {
 			m := bd.ix.NewMatcher()
 			var out Matches
 			now := time.Duration(0)
-			for range 4000 {
+			for i := range 4000 {
+				if i%500 == 499 { // the rule changes, and back
+					ref.forget(now)
+					if ref.rule = rule; i%1000 == 499 {
+						ref.rule.TTL, ref.rule.Blocks = rule.TTL/2, rule.Blocks/2
+					}
+					if err := bd.ix.Rule(id, ref.rule); err != nil {
+						t.Fatal(err)
+					}
+					ref.forget(now)
+				}
 				now += time.Duration(1+rng.IntN(20)) * time.Millisecond
 				if c := chains[rng.IntN(len(chains))]; rng.IntN(2) == 0 {
 					ref.routed(c, now)
@@ -101,6 +121,19 @@ func TestApproximateEqualsReference(t *testing.T) {
 				t.Errorf("figures %+v", s)
 			}
 		})
+	}
+}
+
+func TestRuleIsChecked(t *testing.T) {
+	bd := newBed(t, 1, Options{})
+	id, _ := bd.ix.AddApproximate(w0(100), Approximation{TTL: time.Minute})
+	for name, err := range map[string]error{
+		"nothing": bd.ix.Rule(id, Approximation{}), "negative": bd.ix.Rule(id, Approximation{TTL: -1, Blocks: 2}),
+		"fed by events": bd.ix.Rule(bd.ids[0], Approximation{Blocks: 1}), "unknown": bd.ix.Rule(99, Approximation{Blocks: 1}),
+	} {
+		if err == nil {
+			t.Errorf("%s: taken", name)
+		}
 	}
 }
 

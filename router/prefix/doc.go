@@ -17,6 +17,13 @@
 //     again. A block stored twice needs two removals. A look-up that runs
 //     while events are applied may miss what is being changed at that moment,
 //     it never counts more than the target held.
+//   - What is told once is known. A block that an engine told with its tokens
+//     is found by the engine's name from then on, while the target holds it
+//     anywhere: it may come to another tier, or move there, by name alone.
+//     A name that says nothing is counted and credits nothing.
+//   - In doubt is said so. After a loss of events the caller says Doubt, and
+//     later Settle: what was told anew in between stays, or has a block behind
+//     it that was, and the rest goes. Until then it counts.
 //   - Bounded. Blocks and bytes are capped per target and in all; what was
 //     matched longest ago goes first, and every eviction is counted. Blocks
 //     whose parent is unknown wait aside, in a bounded room, oldest dropped.

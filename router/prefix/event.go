@@ -56,6 +56,8 @@ const (
 	Stored  Kind = iota // blocks were added, a chain from Parent on
 	Removed             // blocks were evicted from one tier
 	Cleared             // the target holds nothing any more, in no tier
+	Placed              // blocks told before came to one more tier, by name alone
+	Moved               // blocks told before left tier From for Tier, by name alone
 )
 
 // Block is one stored block: the engine's name and our hash of its tokens.
@@ -68,8 +70,9 @@ type Block struct {
 // reference to its slices.
 type Event struct {
 	Kind Kind
-	// Tier is where the blocks were stored or from where they were removed.
-	Tier Tier
+	// Tier is where the blocks were stored or from where they were removed; From
+	// is what blocks that Moved left behind.
+	Tier, From Tier
 	// Group is the KV-cache group of a hybrid model, 0 where there is one
 	// only. It is part of a block's name: the same External in another group
 	// is another owner. A block counts as held while any group holds it; pass
@@ -86,7 +89,7 @@ type Event struct {
 	HasParent bool
 	// Blocks are what was Stored: each is the parent of the next.
 	Blocks []Block
-	// Hashes are what was Removed, in any order.
+	// Hashes are what was Removed, Placed or Moved, in any order.
 	Hashes []External
 }
 
@@ -108,5 +111,7 @@ type Applied struct {
 	Removed  int // removed now, or one owner fewer
 	Waiting  int // put aside because their parent is unknown
 	Unknown  int // removals of a block that the target does not hold
+	Placed   int // came to a tier by name alone
+	Unplaced int // came by a name that stands for nothing, or found no room
 	Refused  int // events (not blocks) that contradict themselves
 }

@@ -67,6 +67,7 @@ type target struct {
 	mostLeaves, leafRoom int
 	waits                waits
 	approx               *leases
+	doubt                *doubt // nil while events were not lost
 	seq                  uint64
 	inOrder              bool // a numbered batch was applied
 	stats                TargetStats

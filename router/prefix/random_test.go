@@ -119,6 +119,15 @@ func (w *world) event(k, prompt int) Event {
 		return w.stored(k, prompt, from, to, w.tier())
 	}
 	e := Event{Kind: Removed, Tier: w.tier()}
+	switch w.rng.IntN(6) {
+	case 0:
+		e.Kind = Placed
+	case 1:
+		e.Kind, e.From = Moved, w.tier()
+		if e.From == e.Tier {
+			e.Tier = (e.Tier + 1 + Tier(w.rng.IntN(2))) % Tiers
+		}
+	}
 	if w.rng.IntN(8) == 0 {
 		e.Group = 1
 	}
@@ -170,11 +179,24 @@ func (w *world) step() (events, prompt int) {
 			w.refs[k].restart()
 			_ = w.ix.Restart(w.ids[k])
 		}
+	case 6: // lost, noticed, and nothing brings it again
+		w.refs[k].doubtAll()
+		_ = w.ix.Doubt(w.ids[k])
+	case 7: // a doubt, if there is one, is at its end
+		w.send(k, &b)
+		w.refs[k].settle()
+		w.settle(k)
 	default:
 		w.send(k, &b)
 	}
 	w.last[k] = b
 	return events, prompt
+}
+
+func (w *world) settle(k int) {
+	for more := true; more; {
+		more, _ = w.ix.Settle(w.ids[k])
+	}
 }
 
 func (w *world) send(k int, b *Batch) {
@@ -254,6 +276,9 @@ func (w *world) checkFigures() {
 		if s.Holes != len(holes) {
 			w.t.Fatalf("target %d: index counts %d holes, reference %d", k, s.Holes, len(holes))
 		}
+		if n := w.refs[k].doubtful(); s.Doubtful != n && !w.atMost {
+			w.t.Fatalf("target %d: %d blocks in doubt, reference %d", k, s.Doubtful, n)
+		}
 		if s.Blocks != blocks || s.Waiting != len(w.refs[k].waiting) {
 			w.t.Fatalf("target %d: index holds %v, %d wait; reference %v, %d wait", k, s.Blocks, s.Waiting, blocks, len(w.refs[k].waiting))
 		}
@@ -306,6 +331,9 @@ func TestBoundedIndexNeverOvercounts(t *testing.T) {
 		opt := Options{Targets: 64, MaxBlocks: 60 + 10*seed, MaxTargetBlocks: 30 + seed, MaxWaiting: 8, MaxWaitingAll: 40}
 		w := newWorld(t, uint64(seed), 24, opt)
 		w.atMost = true
+		for _, r := range w.refs {
+			r.atLeast = true
+		}
 		for n := 0; n < 3000; {
 			k, prompt := w.step()
 			n += k

@@ -40,6 +40,7 @@ type refKey struct {
 type refBlock struct {
 	content content
 	owners  int
+	unsure  bool // not told since events were lost
 }
 
 type refWaiter struct {
@@ -54,12 +55,14 @@ type refTarget struct {
 	blocks  map[refKey]*refBlock
 	held    [Tiers]map[content]int // names that hold a content
 	waiting []*refWaiter
+	parents map[refName]refName
+	atLeast bool // confirms all before a block, as one that lost some in between does
 	seq     uint64
 	inOrder bool
 }
 
 func newRefTarget(all contents) *refTarget {
-	t := &refTarget{all: all}
+	t := &refTarget{all: all, parents: map[refName]refName{}}
 	t.wipe()
 	return t
 }
@@ -91,6 +94,14 @@ func (t *refTarget) apply(b *Batch) {
 			for _, x := range e.Hashes {
 				t.remove(refKey{refName{e.Group, e.Scope, x}, e.Tier})
 			}
+		case Placed:
+			for _, x := range e.Hashes {
+				t.place(refName{e.Group, e.Scope, x}, e.Tier)
+			}
+		case Moved:
+			for _, x := range e.Hashes {
+				t.move(refName{e.Group, e.Scope, x}, e.From, e.Tier)
+			}
 		case Cleared:
 			t.wipe()
 		}
@@ -113,8 +124,14 @@ func (t *refTarget) store(e *Event) {
 	if !e.HasParent {
 		at, known = 0, true
 	}
-	for _, b := range e.Blocks {
+	if known && e.Tier == Device && e.HasParent {
+		t.confirm(parent)
+	}
+	for i, b := range e.Blocks {
 		key := refKey{refName{e.Group, e.Scope, b.External}, e.Tier}
+		if e.HasParent || i > 0 {
+			t.parents[key.name] = parent
+		}
 		if known {
 			at = t.all.of(at, b.Local)
 			t.own(key, at, 1)
@@ -129,10 +146,13 @@ func (t *refTarget) store(e *Event) {
 
 func (t *refTarget) own(key refKey, c content, owners int) {
 	if b := t.blocks[key]; b != nil {
+		if b.unsure {
+			b.unsure, b.owners = false, 0
+		}
 		b.owners += owners
 		return
 	}
-	t.blocks[key] = &refBlock{c, owners}
+	t.blocks[key] = &refBlock{content: c, owners: owners}
 	t.held[key.tier][c]++
 }
 
@@ -150,6 +170,9 @@ func (t *refTarget) wakeOne() bool {
 	for i, w := range t.waiting {
 		if c, ok := t.content(w.parent); ok {
 			t.waiting = slices.Delete(t.waiting, i, i+1)
+			if w.key.tier == Device {
+				t.confirm(w.parent)
+			}
 			t.own(w.key, t.all.of(c, w.local), w.owners)
 			return true
 		}
@@ -175,6 +198,83 @@ func (t *refTarget) remove(key refKey) {
 			return
 		}
 	}
+}
+
+// place adds an owner in a tier of what the name stands for elsewhere.
+func (t *refTarget) place(n refName, tier Tier) {
+	if c, ok := t.content(n); ok {
+		t.own(refKey{n, tier}, c, 1)
+		return
+	}
+	for _, w := range t.waiting {
+		if w.key.name == n {
+			t.wait(&refWaiter{w.parent, refKey{n, tier}, w.local, 1})
+			return
+		}
+	}
+}
+
+// move is a removal from one tier and an owner in another. What was not in the
+// first comes to the second if nothing of it is there.
+func (t *refTarget) move(n refName, from, to Tier) {
+	if b := t.blocks[refKey{n, from}]; b != nil {
+		t.own(refKey{n, to}, b.content, 1)
+		t.remove(refKey{n, from})
+		return
+	}
+	for _, w := range t.waiting {
+		if w.key == (refKey{n, from}) {
+			parent, local := w.parent, w.local
+			t.remove(w.key)
+			t.wait(&refWaiter{parent, refKey{n, to}, local, 1})
+			return
+		}
+	}
+	if b := t.blocks[refKey{n, to}]; b != nil {
+		b.unsure = false
+	} else if c, ok := t.content(n); ok {
+		t.own(refKey{n, to}, c, 1)
+	}
+}
+
+// doubtAll puts all blocks in doubt, with one owner each, and drops what waits.
+func (t *refTarget) doubtAll() {
+	t.waiting = nil
+	for _, b := range t.blocks {
+		b.owners, b.unsure = 1, true
+	}
+}
+
+// confirm makes the device's block of that name certain, and those before it
+// up to one that is.
+func (t *refTarget) confirm(n refName) {
+	for ok := true; ok; n, ok = t.parents[n] {
+		if b := t.blocks[refKey{n, Device}]; b != nil {
+			if !b.unsure && !t.atLeast {
+				return
+			}
+			b.unsure = false
+		}
+	}
+}
+
+// settle drops what is in doubt.
+func (t *refTarget) settle() {
+	for key, b := range t.blocks {
+		if b.unsure {
+			t.remove(key)
+		}
+	}
+}
+
+// doubtful counts the blocks in doubt.
+func (t *refTarget) doubtful() (n int) {
+	for _, b := range t.blocks {
+		if b.unsure {
+			n++
+		}
+	}
+	return n
 }
 
 // match is the device's prefix and what follows on host and on disk.

@@ -87,6 +87,7 @@ func (ix *Index) release(id ID, t *target, r ref, tier Tier, all bool) bool {
 		ix.loses(id, t, rec, tier)
 	}
 	ix.dropHold(rec, id, tier)
+	t.doubt.gone(r, tier)
 	t.stats.Blocks[tier]--
 	ix.mendParent(id, t, rec)
 	if tier != Device {

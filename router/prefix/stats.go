@@ -9,6 +9,7 @@ type TargetStats struct {
 	Approximate bool
 	Blocks      [Tiers]int // held now, by tier
 	Bytes       int64      // charged against MaxTargetBytes
+	Doubtful    int        // of these not told anew since events were lost
 	Waiting     int        // put aside now, their parent unknown
 	Holes       int        // missing blocks right before blocks that are held
 	LastSeq     uint64     // number of the last batch, where Numbered
@@ -17,8 +18,11 @@ type TargetStats struct {
 	Stored, Removed  uint64
 	Duplicates       uint64 // stored again while held
 	Unknown          uint64 // removals of blocks that were not held
+	Placed           uint64 // came to a tier by name alone
+	Unplaced         uint64 // came by a name that stands for nothing, or found no room
 	Evicted          uint64 // dropped to keep a bound
 	WaitingDropped   uint64 // dropped while waiting, to keep the bound
+	Unconfirmed      uint64 // dropped at the end of a doubt
 	Expired          uint64 // forgotten by an approximation, by age or capacity
 	Refused          uint64 // events that contradict themselves
 	Replayed         uint64 // batches seen before
@@ -47,6 +51,9 @@ func (ix *Index) TargetStats(id ID) (TargetStats, error) {
 	s := t.stats
 	s.Bytes = int64(t.total()) * BytesPerBlock
 	s.Waiting, s.Holes = t.waits.len(), len(t.holes[0])
+	if t.doubt != nil {
+		s.Doubtful = t.doubt.left
+	}
 	s.LastSeq, s.Numbered = t.seq, t.inOrder
 	return s, nil
 }

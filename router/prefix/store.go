@@ -77,7 +77,10 @@ func (ix *Index) attach(id ID, t *target, tier Tier, parent ref, seqs []Chain, n
 	if parent != 0 {
 		c.depth = depthOf(ix.at(parent).hold) + 1
 	}
-	c.plain = tier == Device && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
+	if t.doubt != nil && tier == Device {
+		ix.confirmAbove(id, t, parent)
+	}
+	c.plain = tier == Device && t.doubt == nil && t.noHoles() && (parent == 0 || ix.holdsIn(ix.at(parent).hold, id, Device))
 	if c.plain {
 		c.holder |= 1<<formShift | uint64(id)
 	}
@@ -272,6 +275,9 @@ func (ix *Index) eachTwin(seq Chain, f func(ref) bool) {
 func (ix *Index) hold(id ID, t *target, tier Tier, r ref, parentHeld bool) (fresh, ok bool) {
 	rec := ix.at(r)
 	if ix.holdsIn(rec.hold, id, tier) {
+		if t.doubt.confirm(r, tier) { // whether once more, nobody knows
+			return false, true
+		}
 		ix.extra[extraKey(r, id, tier)]++
 		t.stats.Duplicates++
 		return false, true
@@ -297,6 +303,7 @@ func (ix *Index) hold(id ID, t *target, tier Tier, r ref, parentHeld bool) (fres
 		ix.fill(id, t, rec.seq, gained)
 	}
 	t.stats.Blocks[tier]++
+	t.doubt.told(r, tier)
 	return true, true
 }
 

@@ -124,6 +124,17 @@ func (ix *Index) cancel(_ ID, t *target, name uint64, tier Tier) bool {
 	return false
 }
 
+// oldest returns a copy of the block of that name and tier that has waited
+// longest, with Tiers of any tier.
+func (s *waits) oldest(name uint64, tier Tier) (waiter, bool) {
+	for _, e := range s.named[name] {
+		if w := e.Value.(*waiter); tier == Tiers || w.tier == tier {
+			return *w, true
+		}
+	}
+	return waiter{}, false
+}
+
 // wake stores the blocks that waited for those names, and those that waited
 // for them in turn.
 func (ix *Index) wake(id ID, t *target, names []uint64, a *Applied) {

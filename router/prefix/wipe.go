@@ -38,6 +38,7 @@ func (ix *Index) wipe(id ID) {
 	wasLive := hasBit(ix.live, id)
 	clearBit(ix.live, id)
 	ix.changed(id)
+	t.doubt = nil
 	ix.wait.dropTarget(t)
 	if t.total() > 0 {
 		for key := range ix.extra {

@@ -133,6 +133,12 @@ func (e *Engine) Done(id int64, _ model.Outcome) {
 	}
 }
 
+// Output does nothing.
+func (e *Engine) Output(int64, int) {}
+
+// TracksOutput is false: nothing looks at it.
+func (e *Engine) TracksOutput() bool { return false }
+
 // Report does nothing.
 func (e *Engine) Report(string, int, int, []model.RankState, []model.RankLoad) {}
 

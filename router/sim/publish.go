@@ -122,8 +122,8 @@ func (c *change) follows(before *change) bool {
 	return c.child && c.parent == before.key
 }
 
-// tell hands on what a step changed: to the router's index, and in lockstep
-// mode what is left to prefill.
+// tell hands on what a step changed: to the router's index, how far answers
+// have come where that counts, and in lockstep mode what is left to prefill.
 func (s *Sim) tell() {
 	for _, w := range s.workers {
 		if !w.stepped {
@@ -133,8 +133,24 @@ func (s *Sim) tell() {
 		if s.publisher != nil {
 			s.publish(w)
 		}
+		if s.router.TracksOutput() {
+			s.progress(w)
+		}
 		if s.router.Mode() == model.ModeLockstep {
 			s.report(w)
+		}
+	}
+}
+
+// progress tells the router of the answers that fill one more block.
+func (s *Sim) progress(w *worker) {
+	for _, k := range w.ranks {
+		for _, r := range k.decode {
+			generated := r.generated(k.tick)
+			if n := (r.prompt + generated + s.cfg.BlockTokens - 1) / s.cfg.BlockTokens; n != r.blocks {
+				r.blocks = n
+				s.router.Output(r.id, generated)
+			}
 		}
 	}
 }

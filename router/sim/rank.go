@@ -24,8 +24,12 @@ type request struct {
 	left    int // prompt tokens still to be prefilled
 	take    int // of them in the present step
 	endTick int64
+	blocks  int // that prompt and answer fill, as the router was told last
 	lease   lease
 }
+
+// generated is how many tokens of its answer have come at a tick of its rank.
+func (r *request) generated(tick int64) int { return r.output - int(r.endTick-tick) }
 
 // fifo is a queue of requests that reuses its memory.
 type fifo struct {

@@ -58,6 +58,12 @@ func (r *Rotate) FirstToken(int64, model.Usage) {}
 // Done forgets the request.
 func (r *Rotate) Done(id int64, _ model.Outcome) { delete(r.open, id) }
 
+// Output does nothing.
+func (r *Rotate) Output(int64, int) {}
+
+// TracksOutput is false: nothing looks at it.
+func (r *Rotate) TracksOutput() bool { return false }
+
 // Report does nothing.
 func (r *Rotate) Report(string, int, int, []model.RankState, []model.RankLoad) {}
 

@@ -18,6 +18,10 @@ type Router interface {
 	// FirstToken and Done tell how a request went on; Done frees its booking.
 	FirstToken(id int64, u model.Usage)
 	Done(id int64, o model.Outcome)
+	// Output tells how many tokens a request has generated, each time its answer
+	// fills one more block; only where TracksOutput asks for it.
+	Output(id int64, generated int)
+	TracksOutput() bool
 	// Events is one batch of KV-cache events of a rank, msgpack as engines
 	// publish it, numbered from 0 for each rank.
 	Events(worker string, rank int, seq uint64, payload []byte)

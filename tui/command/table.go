@@ -47,6 +47,7 @@ const (
 	Weight    ID = "weight"
 	Drain     ID = "drain"
 	Ready     ID = "ready"
+	Resync    ID = "resync"
 	Undo      ID = "undo"
 	Apply     ID = "apply"
 	StepLess  ID = "step-less"
@@ -76,6 +77,7 @@ func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 func lists() []View   { return []View{Ranks, Convs, Decisions, Index} }
 func sorted() []View  { return []View{Ranks, Convs, Index} }
 func onRanks() []View { return []View{Ranks} }
+func onIndex() []View { return []View{Index} }
 func onConvs() []View { return []View{Convs} }
 func onKnobs() []View { return []View{Tuning} }
 
@@ -124,6 +126,7 @@ func acting() []Command {
 		{ID: Weight, Keys: []string{"W"}, Class: Local, Group: GroupAct, Help: "stage a weight for this rank", Hint: "weight", Weight: 84, Line: "weight of this rank", Views: onRanks(), Off: actsOnSelection},
 		{ID: Drain, Keys: []string{"D"}, Class: Moves, Group: GroupAct, Help: "drain: no new conversations…", Hint: "drain", Weight: 82, Leads: []ID{Ready}, Line: "drain…, ready again", Views: onRanks(), Off: needsReady},
 		{ID: Ready, Keys: []string{"R"}, Class: Local, Group: GroupAct, Help: "ready: take new work again", Views: onRanks(), Off: needsDraining},
+		{ID: Resync, Keys: []string{"X"}, Class: Local, Group: GroupAct, Help: "resync: learn this rank's cache afresh", Hint: "resync", Weight: 59, Line: "learn its cache afresh", Views: onIndex(), Off: actsOnSelection},
 		{ID: StepLess, Keys: []string{"-"}, Class: Local, Group: GroupAct, Help: "a small step down", Hint: "step", HintKey: "- +", Weight: 89, Leads: []ID{StepMore, LeapLess, LeapMore}, Line: "small, large step", Views: onKnobs(), Off: stages},
 		{ID: StepMore, Keys: []string{"+", "="}, Class: Local, Group: GroupAct, Help: "a small step up", Views: onKnobs(), Off: stages},
 		{ID: LeapLess, Keys: []string{"{"}, Class: Local, Group: GroupAct, Help: "a large step down", Hint: "large", HintKey: "{ }", Weight: 86, Views: onKnobs(), Off: stages},

@@ -1,8 +1,11 @@
 package dialog
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"adpdeck/router/model"
 	"adpdeck/tui/fixture"
@@ -70,6 +73,7 @@ func TestWhatFires(t *testing.T) {
 func TestCommands(t *testing.T) {
 	f := frame()
 	convs := f.State.Convs
+	w0, w1 := fixture.T("w0", model.NoRank), fixture.T("w1", model.NoRank)
 	w04, w15 := fixture.T("w0", 4), fixture.T("w1", 5)
 	for name, c := range map[string]struct {
 		dialog view.Dialog
@@ -81,6 +85,8 @@ func TestCommands(t *testing.T) {
 		"migrate auto":         {NewMigrate(f, convs[3:4], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Target: &w15, Convs: []model.ConvKey{convs[3].Key}}},
 		"migrate, spread":      {NewMigrate(f, convs[3:5], nil), []string{"y"}, model.Command{Verb: model.VerbMigrate, Convs: []model.ConvKey{convs[3].Key, convs[4].Key}}},
 		"ready":                {NewReady(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbReady, Target: &w04}},
+		"drain a worker":       {NewDrainWorker(f, "w0"), []string{"y"}, model.Command{Verb: model.VerbDrain, Target: &w0}},
+		"ready a worker":       {NewReadyWorker(f, "w1"), []string{"y"}, model.Command{Verb: model.VerbReady, Target: &w1}},
 		"undo":                 {NewUndo(f, f.State.Revisions[0]), []string{"y"}, model.Command{Verb: model.VerbUndo, Undo: 1412}},
 		"clear":                {NewClear(f, &f.State.Ranks[4]), []string{"y"}, model.Command{Verb: model.VerbClear, Target: &w04}},
 		"with a reason":        {NewDrain(f, &f.State.Ranks[4]), []string{"r", "o", "k", "enter", "y"}, model.Command{Verb: model.VerbDrain, Target: &w04, Reason: "ok"}},
@@ -94,6 +100,52 @@ func TestCommands(t *testing.T) {
 			c.want.Expect = 1412
 			if g, w := text(got.Command), text(c.want); g != w {
 				t.Errorf("got %s, want %s", g, w)
+			}
+		})
+	}
+}
+
+// What is left decides what the dialog says: in the worker, in others, nothing.
+func TestDrainSaysWhatIsLeft(t *testing.T) {
+	only := func(keep ...model.Target) func(*model.State) {
+		return func(s *model.State) {
+			for i := range s.Ranks {
+				if r := &s.Ranks[i]; !slices.Contains(keep, r.Target) {
+					r.Availability = model.Draining
+				}
+			}
+		}
+	}
+	direct := func(s *model.State) {
+		only(fixture.T("w0", 4), fixture.T("w1", 0))(s)
+		s.Settings.RouterMode = model.ModeDirect
+	}
+	none := func(*model.State) {}
+	for name, c := range map[string]struct {
+		change func(*model.State)
+		whole  bool
+		want   []string
+	}{
+		"a rank":                   {none, false, []string{"Drain w0/4", "7 of 8 ranks of w0 take new work", "the others run"}},
+		"the last of its worker":   {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), false, []string{"no rank of w0 takes new work, 2 of other workers do", "the other workers run"}},
+		"the last of all":          {only(fixture.T("w0", 4)), false, []string{"no rank would take new work: the router will refuse"}},
+		"the last in mode direct":  {direct, false, []string{"in mode direct clients name w0: the router will refuse"}},
+		"a worker":                 {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), true, []string{"Drain all of w0", "8 ranks: 92 of 128 active", "2 of other workers do", "do not fit into"}},
+		"a worker, room elsewhere": {func(s *model.State) { s.Ranks[8].MaxActive = 500 }, true, []string{"no rank of w0 takes new work, 7 of other workers do", "the other workers run"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := fixture.Normal()
+			c.change(s)
+			f := fixture.Frame(s, 80, 24)
+			d := NewDrain(f, &s.Ranks[4])
+			if c.whole {
+				d = NewDrainWorker(f, "w0")
+			}
+			text := d.Title().String() + "\n" + ansi.Strip(strings.Join(d.Draw(f, 70, 14), "\n"))
+			for _, want := range c.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%q is missing in\n%s", want, text)
+				}
 			}
 		})
 	}

@@ -1,6 +1,9 @@
 package index
 
 import (
+	"cmp"
+	"slices"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/layout"
@@ -25,6 +28,7 @@ func (v *View) Draw(f *view.Frame, w, h int) []string {
 		b.Blank(1)
 	}
 	v.totals(b, f)
+	refused(b, f)
 	if airy {
 		b.Blank(1)
 	}
@@ -36,7 +40,12 @@ func (v *View) Draw(f *view.Frame, w, h int) []string {
 	}
 	v.table(b, f, rows)
 	if ok && !v.noSide && h-b.Height() >= 3 {
-		v.detail(b, f, e, h)
+		end := h - sharedRows(f, b.Width(), h-b.Height())
+		v.detail(b, f, e, end)
+		if end < h {
+			b.Blank(max(0, end-b.Height()))
+			shared(b, f, h)
+		}
 	}
 	return b.Lines(h)
 }
@@ -107,6 +116,58 @@ func (v *View) totals(b *cell.Block, f *view.Frame) {
 		}
 		b.Put(cell.Plain, p)
 	}
+}
+
+// refused is the line on requests that wait in the cluster tier's queue or were
+// turned away, where there are any.
+func refused(b *cell.Block, f *view.Frame) {
+	t := &f.State.Totals
+	if t.InQueue == 0 && t.Refused.Sum() == 0 {
+		return
+	}
+	b.Begin(cell.Normal)
+	b.Gap(1)
+	b.Put(cell.Title, cell.Lit("NOT ROUTED"))
+	b.Gap(3)
+	role := cell.Plain
+	if t.InQueue > 0 {
+		role = cell.Warn
+	}
+	b.Put(role, cell.Say("%s wait in queue", cell.Full(t.InQueue)))
+	n := &t.Refused
+	if n.Sum() == 0 {
+		return
+	}
+	sum := cell.Say(" · %s refused: ", cell.Full(n.Sum()))
+	if b.Width() >= roomy {
+		sum = cell.Say(" · %s refused since the start: ", cell.Full(n.Sum()))
+	}
+	b.Put(cell.Dim, sum)
+	kinds := []refusalKind{
+		{n.Overloaded, cell.Lit("overloaded")},
+		{n.NoEligible, cell.Lit("no eligible rank")},
+		{n.QueueFull, cell.Lit("queue full")},
+		{n.NoRoom, cell.Lit("no room")},
+		{n.LeftQueue, cell.Lit("left the queue")},
+		{n.Other, cell.Lit("no such worker or rank")},
+	}
+	slices.SortStableFunc(kinds, func(a, b refusalKind) int { return cmp.Compare(b.n, a.n) })
+	for i, k := range kinds {
+		text := cell.Say("%s %s", cell.Full(k.n), k.word)
+		if k.n == 0 || b.Width()-b.At() < text.Width()+4 {
+			return
+		}
+		if i > 0 {
+			b.Put(cell.Dim, cell.Lit(", "))
+		}
+		b.Put(cell.Plain, text)
+	}
+}
+
+// refusalKind is how many requests were refused for one reason.
+type refusalKind struct {
+	n    uint64
+	word cell.Text
 }
 
 // fill says why there is nothing, and pads.

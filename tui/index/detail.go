@@ -9,7 +9,8 @@ import (
 // detail paints what is known of the rank under the cursor, and the findings,
 // down to row h.
 func (v *View) detail(b *cell.Block, f *view.Frame, e *entry, h int) {
-	p := painter{b: b, f: f, e: e, end: h, airy: h-b.Height() >= 12}
+	top := b.Height()
+	p := painter{b: b, f: f, e: e, end: h, airy: h-top >= 12}
 	if p.airy {
 		p.blank()
 	}
@@ -18,12 +19,16 @@ func (v *View) detail(b *cell.Block, f *view.Frame, e *entry, h int) {
 		p.blank()
 	}
 	p.findings()
-	if !p.airy {
+	if !p.airy && h-top < 8 {
 		p.short()
 		return
 	}
-	p.wrap(cell.Plain, sentence(e, f.Now), 3)
-	p.blank()
+	if p.airy || e.Feed != model.FeedLive {
+		p.wrap(cell.Plain, sentence(e, f.Now), 3)
+	}
+	if p.airy {
+		p.blank()
+	}
 	p.facts()
 	p.losses()
 	p.others()
@@ -55,6 +60,8 @@ func (v *View) headline(f *view.Frame, e *entry) cell.Text {
 		return cell.Say("%s: %s", name, feed)
 	case e.Feed == model.FeedGap:
 		return cell.Say("%s: gap, in doubt", name)
+	case e.Feed == model.FeedDoubt:
+		return cell.Say("%s: in doubt, events were lost", name)
 	}
 	return cell.Say("%s: %s, last heard %s ago", name, feed, ageText(f.Now, e.EventAt))
 }
@@ -146,6 +153,9 @@ func (p *painter) facts() {
 			cell.Full(e.Refused), cell.Full(e.Waiting), cell.Full(e.Holes))
 	}
 	p.fact(cell.Lit("feed"), role, feed)
+	if e.Unplaced > 0 {
+		p.fact(cell.Lit("unplaced"), cell.Warn, cell.Say("%s blocks came to a tier by a name never told before, so they do not count", cell.Full(e.Unplaced)))
+	}
 	if e.LastError != "" {
 		p.fact(cell.Lit("refused"), cell.Warn, cell.Say("last: %s", cell.Fit(e.LastError, 160)))
 	}

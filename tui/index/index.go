@@ -1,7 +1,7 @@
 // Package index is the console's view of the prefix index: how well the router
 // knows what each rank holds in its cache, and what that knowledge was worth.
 //
-// A rank's feed is live, has a gap, is silent, was never heard, or is guessed
+// A rank's feed is live, has a gap, is in doubt since events were lost, is silent, was never heard, or is guessed
 // from what was routed; a rank without blocks is never taken for one that says
 // nothing. Hit is what requests found where they went, reachable what the best
 // rank held at that moment, and the difference is split by what it was given up
@@ -135,6 +135,11 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 		if e, ok := v.list.Selected(); ok {
 			return view.Goto{View: command.Decisions, Filter: "rank:" + table.Quote(e.Target.String())}, true
 		}
+	case command.Resync:
+		if e, ok := v.list.Selected(); ok {
+			t := e.Target
+			return view.Send{Command: model.Command{Verb: model.VerbResync, Target: &t}}, true
+		}
 	case command.Side:
 		v.noSide = !v.noSide
 	case command.Odd:
@@ -151,7 +156,7 @@ func (v *View) Do(f *view.Frame, c command.ID) (view.Intent, bool) {
 // nothing is.
 func odd(e *entry) cell.Text {
 	switch {
-	case len(e.findings) > 0 || e.Feed == model.FeedGap || e.Feed == model.FeedSilent:
+	case len(e.findings) > 0 || e.Feed == model.FeedGap || e.Feed == model.FeedDoubt || e.Feed == model.FeedSilent:
 		_, text := note(e)
 		return text
 	case e.Agreed.Known() && e.Agreed < 0.99:
@@ -175,13 +180,15 @@ func (v *View) Export(f *view.Frame) view.Table {
 	t := view.Table{Name: "index", Columns: []string{
 		"rank", "feed", "event_at", "seq", "gaps", "restarts", "refused", "last_error", "device_blocks", "host_blocks", "disk_blocks",
 		"waiting_blocks", "holes", "bytes", "hit", "reachable", "agreed", "lost_load", "lost_cap", "lost_pin", "lost_filter", "lost_tie",
-		"lost_temperature", "lost_mode", "finding", "next",
+		"lost_temperature", "lost_mode", "finding", "next", "unplaced_blocks",
+		"doubtful_blocks",
 	}}
 	for _, e := range v.list.Rows() {
 		row := []any{
 			e.Target.String(), string(e.Feed), e.EventAt, e.Seq, e.Gaps, e.Restarts, e.Refused, e.LastError, e.Device, e.Host, e.Disk,
 			e.Waiting, e.Holes, e.Bytes, float64(e.Hit), float64(e.Reachable), float64(e.Agreed), e.Lost.Load, e.Lost.Cap, e.Lost.Pin,
-			e.Lost.Filter, e.Lost.Tie, e.Lost.Temperature, e.Lost.Mode, nil, nil,
+			e.Lost.Filter, e.Lost.Tie, e.Lost.Temperature, e.Lost.Mode, nil, nil, e.Unplaced,
+			e.Doubtful,
 		}
 		if len(e.findings) > 0 {
 			row[24], row[25] = e.findings[0].Message, e.findings[0].Next

@@ -33,6 +33,22 @@ func hostile() *model.State {
 	return s
 }
 
+// doubtful is KV with a rank that lost batches for good.
+func doubtful() *model.State {
+	s := fixture.KV()
+	s.Index[12].Feed, s.Index[12].Doubtful, s.Index[12].Unplaced = model.FeedDoubt, 412, 7
+	s.Findings[1].Code, s.Findings[1].Message = "in_doubt", "2 batches were lost before number 76396, so matches may be too long; what is not told again loses its credit in 89 s"
+	s.Findings[1].Next = "nothing to do; if it recurs, raise the publisher's queue, or give it a replay endpoint with a longer buffer"
+	return s
+}
+
+// refusing is KV with requests that wait and others that were turned away.
+func refusing() *model.State {
+	s := fixture.KV()
+	s.Totals.InQueue, s.Totals.Refused = 17, model.Refused{NoEligible: 3, Overloaded: 1_204, QueueFull: 88, NoRoom: 5, LeftQueue: 2}
+	return s
+}
+
 func totalsOnly() *model.State {
 	s := fixture.KV()
 	s.Index, s.Findings = nil, nil
@@ -49,6 +65,8 @@ func TestFrames(t *testing.T) {
 		"causes":   {fixture.KV(), on("w1", 1)},
 		"guessed":  {fixture.KV(), on("w0", 7)},
 		"gap":      {fixture.KV(), on("w1", 4)},
+		"doubt":    {doubtful(), on("w1", 4)},
+		"refusing": {refusing(), on("w0", 3)},
 		"silent":   {fixture.KV(), on("w1", 6)},
 		"unheard":  {fixture.KV(), on("w1", 7)},
 		"hostile":  {hostile(), func(v *View, f *view.Frame) { v.Select(f.State.Index[0].Target) }},
@@ -82,6 +100,46 @@ func TestEnterShowsTheRanksDecisions(t *testing.T) {
 	}
 	if got := v.CopyText(f); got != "w1/4" {
 		t.Errorf("copied %q", got)
+	}
+}
+
+func TestXResyncsTheSelectedRank(t *testing.T) {
+	f := fixture.Frame(fixture.KV(), 80, 24)
+	v := New()
+	v.Draw(f, 80, 20)
+	on("w1", 6)(v, f)
+	in, ok := v.Do(f, command.Resync)
+	s, is := in.(view.Send)
+	if !ok || !is || s.Command.Verb != model.VerbResync || s.Command.Target == nil || *s.Command.Target != fixture.T("w1", 6) {
+		t.Errorf("got %#v", in)
+	}
+}
+
+// In little room, or where nothing is shared, the detail has all of it.
+func TestSharedPrefixesNeedRoom(t *testing.T) {
+	for _, c := range []struct {
+		w, h int
+		none bool
+		want int
+	}{{120, 40, false, 3}, {200, 60, false, 5}, {80, 24, false, 0}, {120, 24, false, 0}, {120, 40, true, 0}} {
+		s := fixture.KV()
+		if c.none {
+			s.IndexTotals.Shared = nil
+		}
+		f := fixture.Frame(s, c.w, c.h)
+		text := fixture.Screen(New(), f)
+		if strings.Contains(text, "Most shared prefixes") != (c.want > 0) {
+			t.Errorf("%d×%d: shown or not\n%s", c.w, c.h, text)
+		}
+		n := 0
+		for _, x := range s.IndexTotals.Shared {
+			if strings.Contains(text, x.Hash) {
+				n++
+			}
+		}
+		if n != c.want {
+			t.Errorf("%d×%d: %d prefixes, want %d", c.w, c.h, n, c.want)
+		}
 	}
 }
 
@@ -121,7 +179,7 @@ func TestLossIsSplitWithoutRest(t *testing.T) {
 // Each state of a feed has a word of its own.
 func TestFeedWordsDiffer(t *testing.T) {
 	seen := map[string]model.IndexFeed{}
-	for _, feed := range []model.IndexFeed{model.FeedLive, model.FeedGap, model.FeedSilent, model.FeedNone, model.FeedApproximate, "new"} {
+	for _, feed := range []model.IndexFeed{model.FeedLive, model.FeedGap, model.FeedDoubt, model.FeedSilent, model.FeedNone, model.FeedApproximate, "new"} {
 		e := &entry{IndexRank: &model.IndexRank{Feed: feed}}
 		_, word := feedOf(e)
 		say := sentence(e, time.Time{}).String()

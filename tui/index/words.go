@@ -15,6 +15,8 @@ func feedOf(e *entry) (cell.Role, cell.Text) {
 		return cell.OK, cell.Lit("live")
 	case model.FeedGap:
 		return cell.Warn, cell.Lit("gap")
+	case model.FeedDoubt:
+		return cell.Warn, cell.Lit("doubt")
 	case model.FeedSilent:
 		return cell.Crit, cell.Lit("silent")
 	case model.FeedNone:
@@ -119,6 +121,8 @@ func note(e *entry) (cell.Role, cell.Text) {
 		return cell.Crit, cell.Fit(strings.TrimPrefix(e.findings[0].Message, e.Target.String()+" "), 200)
 	case e.Feed == model.FeedGap:
 		return cell.Warn, cell.Lit("in doubt: events are missing")
+	case e.Feed == model.FeedDoubt:
+		return cell.Warn, cell.Say("in doubt: events were lost, %s blocks may be gone", cell.Full(e.Doubtful))
 	case e.Feed == model.FeedSilent:
 		return cell.Crit, cell.Lit("gets traffic, says nothing")
 	case e.Feed == model.FeedNone:
@@ -145,7 +149,9 @@ func sentence(e *entry, now time.Time) cell.Text {
 	case model.FeedLive:
 		return cell.Say("Events come in order, the last %s ago; what the index says of this rank is what its engine said.", ageText(now, e.EventAt))
 	case model.FeedGap:
-		return cell.Lit("Events are missing, so what the index says of this rank is in doubt. Live events wait aside for the missing ones; if those never come, the rank is learned afresh.")
+		return cell.Lit("Events are missing, so what the index says of this rank is in doubt. Live events wait aside for the missing ones; if those never come, the rank is in doubt for two minutes.")
+	case model.FeedDoubt:
+		return cell.Say("Events were lost and nothing brings them again. %s of this rank's blocks were not told of since: they count for two minutes more at most, and until a request finds less than it should.", cell.Full(e.Doubtful))
 	case model.FeedSilent:
 		return cell.Lit("The rank serves traffic and publishes nothing. Its prefixes look cold, so it is only sent work by load.")
 	case model.FeedNone:

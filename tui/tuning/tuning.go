@@ -127,7 +127,7 @@ func takeBack(f *view.Frame, rev model.Revision) view.Intent {
 	case rev.Version <= 1:
 		return view.Toast{Level: view.Note, Text: cell.Say("v%s is how the router started: there is nothing before it", cell.Int(rev.Version))}
 	case !rev.Verb.Undoable():
-		return view.Toast{Level: view.Note, Text: cell.Say("v%s cannot be taken back: what was cleared is gone", cell.Int(rev.Version))}
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s cannot be taken back: what it dropped is gone", cell.Int(rev.Version))}
 	case rev.UndoneBy != 0:
 		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: U on v%s does it again", cell.Int(rev.Version), cell.Int(rev.UndoneBy))}
 	}

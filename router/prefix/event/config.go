@@ -31,10 +31,9 @@ type Config struct {
 	BlockTokens int
 	// Replay says that missed batches can be asked for (see Feed.Want).
 	Replay bool
-	// KeepOnLoss keeps what is known of the rank when batches are lost for
-	// good, and leaves it in doubt; otherwise it is wiped, since the lost
-	// batches may have removed any of it.
-	KeepOnLoss bool
+	// DoubtFor is how long a rank of which batches were lost for good may go on
+	// being credited with what it held before (default 2 min).
+	DoubtFor time.Duration
 	// ReorderWait is how long a feed without replay waits for a missing batch
 	// that may be late (default 250 ms; TensorRT-LLM's JSON is never late: 0).
 	ReorderWait time.Duration
@@ -64,6 +63,9 @@ func (c *Config) check() error {
 	}
 	if c.Format == TRTJSON {
 		c.ReorderWait = 0
+	}
+	if c.DoubtFor <= 0 {
+		c.DoubtFor = 2 * time.Minute
 	}
 	if c.ReplayTimeout <= 0 {
 		c.ReplayTimeout = 30 * time.Second

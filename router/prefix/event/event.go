@@ -9,7 +9,8 @@ type Hash uint64
 // Kind says what happened to blocks.
 type Kind uint8
 
-// The kinds of event. Moved and Created come from TensorRT-LLM's JSON only.
+// The kinds of event. Moved and Created come from TensorRT-LLM's JSON only,
+// Doubted and Settled from a Feed only.
 const (
 	// Stored: the rank now holds Hashes, a chain that continues Parent.
 	Stored Kind = iota + 1
@@ -21,11 +22,15 @@ const (
 	Moved
 	// Created: a cache of Window tokens came to be, with Levels blocks.
 	Created
+	// Doubted: batches of the rank were lost. What it held before may be gone.
+	Doubted
+	// Settled: what was not told anew since Doubted must not count any more.
+	Settled
 )
 
 // String names the kind.
 func (k Kind) String() string {
-	return nameOf([]string{"none", "stored", "removed", "cleared", "moved", "created"}, int(k))
+	return nameOf([]string{"none", "stored", "removed", "cleared", "moved", "created", "doubted", "settled"}, int(k))
 }
 
 // Tier is where a block lies.
@@ -88,8 +93,8 @@ type Event struct {
 	AnyTier bool
 	// Restart marks a Cleared that stands for a new engine process.
 	Restart bool
-	// Synthetic marks an event that no engine sent: a wipe on a restart, on a
-	// loss that nobody can fill, or on learning the attention group late.
+	// Synthetic marks an event that no engine sent: a wipe on a restart or on
+	// learning the attention group late, a doubt and its end.
 	Synthetic bool
 
 	Rank        int32 // router's rank inside the worker; NoRank before a Feed set it
@@ -100,7 +105,7 @@ type Event struct {
 	Parent Hash
 	Hashes []Hash
 	// Tokens are the blocks' token ids, BlockTokens for each hash. Empty in a
-	// store by an offloading tier, which names blocks by hash only.
+	// store by an offloading tier, which names blocks by hash only (see ByName).
 	Tokens []uint32
 	// Local are the router's own hashes when the event brings them (Dynamo's
 	// tokens_hash), one for each of Hashes.
@@ -118,6 +123,13 @@ type Event struct {
 	ID       uint64 // event_id, in JSON events
 	Worker   uint64 // worker_id, in Dynamo's events
 	Position int64  // start_position in blocks, in Dynamo's events; -1 if unsaid
+}
+
+// ByName reports whether a Stored event names blocks without saying what they
+// hold, as an offloading tier does: that was told when another tier stored
+// them, and means nothing if it was not.
+func (e *Event) ByName() bool {
+	return e.Kind == Stored && len(e.Tokens) == 0 && len(e.Local) == 0
 }
 
 // reset makes e an event that says nothing.

@@ -20,9 +20,23 @@ import (
 // nobody remembers. A duplicate has the bytes that were seen. A restart wipes this publisher's ranks at once.
 //
 // During a gap the feed is in doubt: live batches wait (bounded), and the
-// replay goes first. Nothing is wiped unless batches are known to be lost. On a
-// new connection the replay is asked for one batch more than is missing: if its
-// bytes differ from those remembered, the engine restarted unseen.
+// replay goes first. On a new connection the replay is asked for one batch more
+// than is missing: if its bytes differ from those remembered, the engine
+// restarted unseen.
+//
+// Batches that are lost for good are no reason to wipe. What they removed is
+// credited too long; but an engine tells of a block once, when it stores it,
+// and what it holds and uses all day, such as a shared system prompt, it would
+// never tell again: a wiped rank stays cold for as long as its cache is warm,
+// and nothing stored behind such a prefix can be chained. So the rank is in
+// doubt (Doubted, State, Findings). What is told anew, or has something stored
+// behind it, is certain again; the rest loses its credit (Settled) after
+// DoubtFor, counted from the first loss, or at once when a request finds less
+// than the rank was known to hold (Disproved). So a block that is gone is
+// credited to its rank until then at most, or until one request was sent there
+// for it; and what is held and used is never lost from sight. A wipe is left
+// for what is proven: a new process, and an engine that says it emptied its
+// cache.
 //
 // A Feed is not safe for concurrent use, and the sink must not call back into
 // it. Times passed to its methods must not run backwards.
@@ -109,6 +123,7 @@ func (f *Feed) Live(now time.Time, conn, seq uint64, payload []byte) {
 	f.conn, f.heard = conn, true
 	f.stats.Batches++
 	f.lastHeard = now
+	f.expire(now)
 	if seq == endOfReplay { // the end marker of a replay, never a batch
 		f.stats.Duplicates++
 		return
@@ -221,15 +236,20 @@ func (f *Feed) wipe(restart bool) {
 	if !f.began {
 		return
 	}
+	f.announce(Cleared, restart)
+	f.ranks = f.ranks[:1]
+	f.stats.Wipes++
+}
+
+// announce hands an event of the feed's own to each of its ranks.
+func (f *Feed) announce(kind Kind, restart bool) {
 	for _, rank := range f.ranks {
 		f.batch.Reset()
 		e := f.batch.add()
-		e.Kind, e.Rank, e.Restart, e.Synthetic = Cleared, rank, restart, true
+		e.Kind, e.Rank, e.Restart, e.Synthetic = kind, rank, restart, true
 		f.batch.Rank = rank
 		f.sink(&f.batch)
 	}
-	f.ranks = f.ranks[:1]
-	f.stats.Wipes++
 }
 
 func (f *Feed) handOn(now time.Time, payload []byte) {

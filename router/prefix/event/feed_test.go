@@ -9,8 +9,9 @@ import (
 
 // cache is the obvious index: the blocks of each rank.
 type cache struct {
-	held  map[int32]map[Hash]bool
-	wipes int
+	held           map[int32]map[Hash]bool
+	unsure         map[Hash]bool // of all ranks; tests with losses have one
+	wipes, settled int
 }
 
 func (c *cache) apply(b *Batch) {
@@ -25,6 +26,7 @@ func (c *cache) apply(b *Batch) {
 		case Stored:
 			for _, h := range e.Hashes {
 				c.held[e.Rank][h] = true
+				delete(c.unsure, h)
 			}
 		case Removed:
 			for _, h := range e.Hashes {
@@ -35,6 +37,15 @@ func (c *cache) apply(b *Batch) {
 				c.wipes++
 			}
 			clear(c.held[e.Rank])
+			c.unsure = nil
+		case Doubted:
+			c.unsure = maps.Clone(c.held[e.Rank])
+		case Settled:
+			c.settled++
+			for h := range c.unsure {
+				delete(c.held[e.Rank], h)
+			}
+			c.unsure = nil
 		}
 	}
 }
@@ -213,9 +224,10 @@ func TestAnyNetworkEndsInTruth(t *testing.T) {
 // and a restart leaves nothing of before.
 func TestWithoutReplayNothingIsInvented(t *testing.T) {
 	for seed := range uint64(300) {
-		r := newRig(t, seed, Config{})
+		r := newRig(t, seed, Config{DoubtFor: time.Duration(1+seed%5) * time.Second})
 		rng := rand.New(rand.NewPCG(seed, 5))
-		for range 300 {
+		checked := 0
+		for range 600 {
 			seq, p := r.g.publish()
 			lost := rng.IntN(10) == 0
 			if !lost {
@@ -231,17 +243,27 @@ func TestWithoutReplayNothingIsInvented(t *testing.T) {
 				r.now = r.now.Add(time.Second)
 				r.f.Tick(r.now)
 			}
+			if rng.IntN(100) == 0 {
+				r.f.Disproved()
+			}
+			if until, ok := r.f.DoubtUntil(); ok && until.Before(r.now.Add(-20*time.Millisecond)) {
+				t.Fatalf("seed %d: in doubt for %s too long", seed, r.now.Sub(until))
+			}
 			if lost || r.f.InDoubt() {
 				continue
 			}
 			if last, ok := r.f.Sequence(); ok && last != uint64(len(r.g.history)-1) {
 				continue // the loss has not shown yet
 			}
+			checked++
 			for h := range r.c.held[0] {
 				if !r.g.truth[h] {
 					t.Fatalf("seed %d: block %d is not there; %+v", seed, h, r.f.Stats())
 				}
 			}
+		}
+		if checked < 20 || r.c.settled == 0 {
+			t.Fatalf("seed %d: checked %d times, %d doubts ended", seed, checked, r.c.settled)
 		}
 	}
 }
@@ -383,10 +405,10 @@ func TestRestartUnseenIsFoundByReplay(t *testing.T) {
 }
 
 // An answer that starts above what was asked: what is lost is lost; the rank is
-// wiped once, or kept in doubt.
+// in doubt for a while, or until all is asked for afresh.
 func TestReplayTooShort(t *testing.T) {
-	for _, keep := range []bool{false, true} {
-		r := newRig(t, 9, Config{Replay: true, KeepOnLoss: keep})
+	for _, wait := range []bool{false, true} {
+		r := newRig(t, 9, Config{Replay: true, DoubtFor: 5 * time.Second})
 		r.g.keep, r.g.steady = 20, true
 		for i := range 200 {
 			seq, p := r.g.publish()
@@ -398,11 +420,18 @@ func TestReplayTooShort(t *testing.T) {
 			r.step(7)
 		}
 		s := r.f.Stats()
-		if s.Lost != 130 || keep != r.f.InDoubt() || keep == (r.c.wipes == 1) {
-			t.Errorf("keep %v: %+v, doubt %v, wipes %d", keep, s, r.f.InDoubt(), r.c.wipes)
+		if s.Lost != 130 || !r.f.InDoubt() || r.f.State(r.now) != Doubt || r.c.wipes != 0 || len(r.c.unsure) == 0 {
+			t.Errorf("%+v, doubt %v, wipes %d", s, r.f.InDoubt(), r.c.wipes)
 		}
 		if last, _ := r.f.Sequence(); last != 199 {
 			t.Errorf("went on to %d", last)
+		}
+		if wait {
+			r.now = r.now.Add(5 * time.Second)
+			r.f.Tick(r.now)
+			if r.f.InDoubt() || r.c.settled != 1 || r.c.wipes != 0 || r.f.State(r.now) != Live {
+				t.Errorf("after the doubt: %s, %+v", r.f.State(r.now), r.c)
+			}
 		}
 		r.g.keep = 0
 		r.f.Resync(r.now)
@@ -413,6 +442,39 @@ func TestReplayTooShort(t *testing.T) {
 		}
 		r.settle()
 		r.equal()
+	}
+}
+
+// A doubt ends when a request disproves what is known, and a new loss does not
+// put its end off.
+func TestDoubtEnds(t *testing.T) {
+	lossy := func(p *patient) {
+		p.seq++
+		p.send(0, sixteen())
+		p.wait(time.Second)
+		p.f.Tick(p.now)
+	}
+	p := newPatient(t, Config{})
+	p.f.Disproved() // of no account without a loss
+	p.send(0, sixteen())
+	lossy(p)
+	until, ok := p.f.DoubtUntil()
+	if !ok || until.Sub(p.now) != 2*time.Minute {
+		t.Fatalf("until %s, now %s, %v", until, p.now, ok)
+	}
+	p.wait(time.Minute)
+	lossy(p)
+	if again, ok := p.f.DoubtUntil(); !ok || !again.Equal(until) {
+		t.Errorf("a second loss puts the end off to %s", again)
+	}
+	p.f.Disproved()
+	if p.f.InDoubt() || p.f.State(p.now) != Live {
+		t.Error("disproved and still in doubt")
+	}
+	lossy(p)
+	p.send(0, Event{Kind: Cleared})
+	if p.f.InDoubt() {
+		t.Error("an emptied cache leaves no doubt")
 	}
 }
 
@@ -429,7 +491,7 @@ func TestHeldIsBoundedAndFruitlessReplayEnds(t *testing.T) {
 		}
 	}
 	start := r.now
-	for r.f.InDoubt() { // nobody answers
+	for r.f.State(r.now) == Gap { // nobody answers
 		r.f.Want(r.now)
 		r.now = r.now.Add(100 * time.Millisecond)
 		r.f.Tick(r.now)
@@ -437,7 +499,7 @@ func TestHeldIsBoundedAndFruitlessReplayEnds(t *testing.T) {
 			t.Fatal("waits for ever")
 		}
 	}
-	if s := r.f.Stats(); s.Lost == 0 || s.HeldOver == 0 || r.c.wipes == 0 {
+	if s := r.f.Stats(); s.Lost == 0 || s.HeldOver == 0 || r.c.wipes != 0 || r.f.State(r.now) != Doubt {
 		t.Errorf("%+v", s)
 	}
 }

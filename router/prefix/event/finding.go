@@ -31,9 +31,9 @@ const (
 	FindRank
 	// FindGap: batches are missing and may yet come.
 	FindGap
-	// FindLost: batches were lost, and the rank wiped.
+	// FindLost: batches were lost a while ago, and the doubt is over.
 	FindLost
-	// FindDoubt: batches were lost, and nothing wiped.
+	// FindDoubt: batches were lost, and matches may be too long.
 	FindDoubt
 	// FindJoinedLate: the beginning was not heard.
 	FindJoinedLate
@@ -186,13 +186,14 @@ func (f *Feed) sequenceFindings(now time.Time) []Finding {
 	case f.doubtful:
 		fs = append(fs, Finding{
 			Kind: FindDoubt, Level: Warning, Since: f.lost.at, Count: f.lost.n,
-			Text: fmt.Sprintf("%d batches were lost before number %d and nothing was wiped, so matches may be too long", f.lost.n, f.lost.seq),
-			Next: "resync the rank, or reset the engine's prefix cache",
+			Text: fmt.Sprintf("%d batches were lost before number %d, so matches may be too long; what is not told again loses its credit in %s",
+				f.lost.n, f.lost.seq, seconds(max(0, f.settleAt.Sub(now)))),
+			Next: "nothing to do; if it recurs, raise the publisher's queue, or give it a replay endpoint with a longer buffer",
 		})
 	case f.lost.within(now, keepNews):
 		fs = append(fs, Finding{
 			Kind: FindLost, Level: Warning, Since: f.lost.at, Count: f.lost.n,
-			Text: fmt.Sprintf("%d batches were lost before number %d; the rank was wiped and is learned afresh, so matches are short for a while", f.lost.n, f.lost.seq),
+			Text: fmt.Sprintf("%d batches were lost before number %d; what was not told again since does not count, so matches may be short for a while", f.lost.n, f.lost.seq),
 			Next: "nothing to do; if it recurs, raise the publisher's queue and replay buffer",
 		})
 	case f.joined.within(now, keepNews):

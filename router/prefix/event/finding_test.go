@@ -147,8 +147,14 @@ func TestSequenceFindings(t *testing.T) {
 	}
 	p.wait(time.Second)
 	p.f.Tick(p.now)
-	x := find(p.f.Findings(p.now), FindLost)
-	if x == nil || x.Count != 3 || p.f.State(p.now) != Live || p.f.Stats().Wipes != 1 {
+	x := find(p.f.Findings(p.now), FindDoubt)
+	if x == nil || x.Count != 3 || p.f.State(p.now) != Doubt || p.f.Stats().Wipes != 0 || !strings.Contains(x.Text, "in 120 s") {
+		t.Errorf("%+v, %+v", x, p.f.Stats())
+	}
+	p.wait(2 * time.Minute)
+	p.f.Tick(p.now)
+	x = find(p.f.Findings(p.now), FindLost)
+	if x == nil || x.Count != 3 || p.f.State(p.now) != Live || p.f.Stats().Wipes != 0 {
 		t.Errorf("%+v, %+v", x, p.f.Stats())
 	}
 	p.seq = 0
@@ -167,15 +173,6 @@ func TestSequenceFindings(t *testing.T) {
 	q.wait(3 * time.Second)
 	if x := find(q.f.Findings(q.now), FindGap); x == nil || !strings.Contains(x.Text, "from 1 on are missing for 3 s") {
 		t.Errorf("%+v", x)
-	}
-	k := newPatient(t, Config{KeepOnLoss: true})
-	k.send(0, sixteen())
-	k.seq++
-	k.send(0, sixteen())
-	k.wait(time.Second)
-	k.f.Tick(k.now)
-	if k.f.State(k.now) != Doubt || find(k.f.Findings(k.now), FindDoubt) == nil {
-		t.Errorf("%s", k.f.State(k.now))
 	}
 }
 

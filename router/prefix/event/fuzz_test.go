@@ -14,7 +14,7 @@ func sound(t *testing.T, b *Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
 		switch e.Kind {
-		case Stored, Removed, Cleared, Moved, Created:
+		case Stored, Removed, Cleared, Moved, Created, Doubted, Settled:
 		default:
 			t.Fatalf("event of kind %d", e.Kind)
 		}
@@ -42,6 +42,13 @@ func FuzzBatch(f *testing.F) {
 			f.Add(c.AppendBatch(nil, 1, 3, []Event{e, e}))
 		}
 	}
+	for _, form := range []Form{ArrayForm, MapForm} { // a copy below by hash alone, its device block gone, the copy gone
+		e := goldenEvents()["copied"]
+		e.BlockTokens = 0
+		gone, below := e, e
+		gone.Kind, gone.Tier, below.Kind = Removed, Device, Removed
+		f.Add((&Encoder{Form: form, Hash: BytesHash}).AppendBatch(nil, 1, 0, []Event{goldenEvents()["stored"], e, gone, below}))
+	}
 	for name, p := range hostileMsgpack() {
 		if len(p) < 500 || name == "deep lists" {
 			f.Add(p[:min(len(p), 2000)])
@@ -62,6 +69,7 @@ func FuzzTRT(f *testing.F) {
 		f.Add(AppendTRT(nil, &e))
 	}
 	f.Add([]byte(`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":1,"old_value":0}}}`))
+	f.Add([]byte(`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":null,"old_value":0},"priority":null}}`))
 	f.Add([]byte(`{"event_id":0,"window_size":1,"data":{"type":"created","num_blocks_per_cache_level":[1,2]}}`))
 	var d Decoder
 	var b Batch
@@ -120,7 +128,7 @@ func FuzzFeed(f *testing.F) {
 			return
 		}
 		feed, err := NewFeed(Config{
-			Replay: script[0]&1 == 1, KeepOnLoss: script[0]&2 == 2, BlockTokens: 16,
+			Replay: script[0]&1 == 1, DoubtFor: time.Duration(script[0]&2) * time.Second, BlockTokens: 16,
 			MaxHeldBatches: 8, MaxHeldBytes: 4096, Format: Format(script[0] >> 2 % 3),
 		}, func(b *Batch) { sound(t, b) })
 		if err != nil {
@@ -147,8 +155,11 @@ func FuzzFeed(f *testing.F) {
 				feed.Tick(now.Add(time.Duration(x) * time.Second))
 			case 6:
 				feed.Routed(now, int(x))
-				if x == 7 {
+				switch x {
+				case 7:
 					feed.Resync(now)
+				case 8:
+					feed.Disproved()
 				}
 			}
 			if n, size := feed.Held(); n > 8 || size > 4096 || size < 0 {

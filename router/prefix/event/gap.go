@@ -146,7 +146,7 @@ func (f *Feed) lose(now time.Time) {
 }
 
 // loseUntil counts the batches before number to as lost for good. What is known
-// of the rank may be wrong from here on: it goes, or the rank stays in doubt.
+// of the rank may be wrong from here on.
 func (f *Feed) loseUntil(now time.Time, to uint64) {
 	if to <= f.next {
 		return
@@ -159,12 +159,36 @@ func (f *Feed) loseUntil(now time.Time, to uint64) {
 	}
 	f.stats.Lost += n
 	f.lost = happening{at: now, seq: to, n: n}
-	if f.cfg.KeepOnLoss {
-		f.doubtful = true
-		return
+	if !f.doubtful { // a doubt that is renewed ends no later
+		f.doubtful, f.settleAt = true, now.Add(f.cfg.DoubtFor)
 	}
-	f.wipe(false)
+	f.announce(Doubted, false)
 }
+
+// expire ends a doubt whose time is over.
+func (f *Feed) expire(now time.Time) {
+	if f.doubtful && !now.Before(f.settleAt) {
+		f.settle()
+	}
+}
+
+func (f *Feed) settle() {
+	f.doubtful = false
+	f.announce(Settled, false)
+}
+
+// Disproved tells the feed that a request found less in its rank's cache than
+// the rank was known to hold. In doubt that shows that removals were among what
+// was lost, and the doubt ends at once.
+func (f *Feed) Disproved() {
+	if f.doubtful {
+		f.settle()
+	}
+}
+
+// DoubtUntil returns when the doubt ends in which lost batches left the rank;
+// ok is false when there is none. It ends at the next Live or Tick after that.
+func (f *Feed) DoubtUntil() (at time.Time, ok bool) { return f.settleAt, f.doubtful }
 
 // Want says whether a replay should be asked for now, and from which number.
 // It says so once; then the caller passes on the answers (Replayed) and their

@@ -34,12 +34,14 @@ func goldenEvents() map[string]Event {
 	pairs.Bigram, pairs.Tokens = true, append(append([]uint32{}, tokens...), 3)
 	offloaded := child
 	offloaded.Tokens, offloaded.BlockTokens, offloaded.Tier = nil, 0, Disk
+	copied := base // as vLLM's CPU offload sends it: no tokens, no parent
+	copied.Kind, copied.Tier, copied.BlockTokens = Stored, Host, 16
 	removed := base
 	removed.Kind, removed.Tier, removed.Group, removed.Spec, removed.Window = Removed, Host, 1, SpecOther, 512
 	cleared := Event{Kind: Cleared, Rank: NoRank, Group: NoGroup, Position: -1}
 	return map[string]Event{
 		"stored": stored, "child": child, "full": full, "salted": salted, "numbered": numbered,
-		"pairs": pairs, "offloaded": offloaded, "removed": removed, "cleared": cleared,
+		"pairs": pairs, "offloaded": offloaded, "copied": copied, "removed": removed, "cleared": cleared,
 	}
 }
 

@@ -14,7 +14,7 @@ type Stats struct {
 	HeldOver   uint64 // live batches that found no room during a gap
 	Restarts   uint64 // times that the publisher was another process
 	Resyncs    uint64 // times that an operator asked for everything
-	Wipes      uint64 // times that the rank's blocks were wiped
+	Wipes      uint64 // times that all the rank's blocks were wiped
 
 	Events  uint64 // events read, used or not
 	Stored  uint64 // blocks stored
@@ -37,7 +37,7 @@ const (
 	Gap
 	// Silent: the rank works, but says nothing of its cache.
 	Silent
-	// Doubt: batches were lost for good and nothing was wiped.
+	// Doubt: batches were lost for good, and what the rank held before may be gone.
 	Doubt
 )
 
@@ -73,7 +73,8 @@ type health struct {
 	restartedAt time.Time
 	joined      happening // began in the middle: n batches before were never seen
 	lost        happening
-	doubtful    bool
+	doubtful    bool // batches were lost and the rank was not settled since
+	settleAt    time.Time
 	troubles    [reasons]trouble
 	silence     owed // of any event
 	barren      owed // of any store that could be used
@@ -121,7 +122,9 @@ func (f *Feed) account(now time.Time, b *Batch) {
 		switch e := &b.Events[i]; e.Kind {
 		case Stored:
 			f.stats.Stored += uint64(len(e.Hashes))
-			f.lastGood, f.barren = now, owed{}
+			if !e.ByName() {
+				f.lastGood, f.barren = now, owed{}
+			}
 		case Removed:
 			f.stats.Removed += uint64(len(e.Hashes))
 		case Cleared:
@@ -172,7 +175,7 @@ func (f *Feed) Heard() time.Time { return f.lastHeard }
 func (f *Feed) Held() (batches, bytes int) { return len(f.gap.held), f.gap.bytes }
 
 // InDoubt reports whether what is known of the rank may be wrong: batches are
-// missing, or were lost and nothing was wiped.
+// missing, or were lost and the doubt has not ended.
 func (f *Feed) InDoubt() bool { return f.gap.open || f.doubtful }
 
 // State returns the feed's condition at the time now.

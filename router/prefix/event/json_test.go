@@ -69,7 +69,17 @@ func TestTRTOddities(t *testing.T) {
 			`{"event_id":1,"data":{"blocks":[{"cache_level":1,"block_hash":1,"tokens":[7]},{"block_hash":2,"tokens":[8]}],"parent_hash":9,"type":"stored"}}`, 2, 0,
 			func(es []Event) bool { return es[0].Tier == Host && es[0].Parent == 9 && es[1].Tier == Device },
 		},
-		"priority only":   {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":null,"priority":{"new_value":1,"old_value":2}}}`, 0, Informal, nil},
+		"priority only":      {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":null,"priority":{"new_value":1,"old_value":2}}}`, 0, Informal, nil},
+		"level from null":    {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"type":"event_diff","new_value":1,"old_value":null}}}`, 0, Informal, nil},
+		"level to null":      {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"type":"event_diff","new_value":null,"old_value":0}}}`, 0, Informal, nil},
+		"level of a word":    {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":"host","old_value":0}}}`, 0, BadField, nil},
+		"levels of one tier": {`{"event_id":1,"data":{"type":"updated","block_hash":1,"cache_level":{"new_value":1,"old_value":1}}}`, 0, Informal, nil},
+		"moved up": {
+			`{"event_id":1,"data":{"type":"updated","cache_level":{"old_value":1,"new_value":0},"priority":null,"block_hash":12460730416951841444}}`, 1, 0,
+			func(es []Event) bool {
+				return es[0].Kind == Moved && es[0].From == Host && es[0].Tier == Device && es[0].Hashes[0] == 12460730416951841444
+			},
+		},
 		"unknown type":    {`{"event_id":1,"data":{"type":"promoted"}}`, 0, UnknownTag, nil},
 		"no data":         {`{"event_id":1}`, 0, MissingField, nil},
 		"cut":             {`{"event_id":1,"data":{"type":"removed","block_hashes":[1,`, 0, CutShort, nil},

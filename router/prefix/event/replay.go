@@ -37,12 +37,13 @@ func (f *Feed) ReplayEnded(now time.Time) {
 	f.advance(now)
 }
 
-// Tick lets time pass: it gives up on batches that do not come. Call it a few
-// times a second while State is Gap; more often costs nothing.
+// Tick lets time pass: it gives up on batches that do not come, and ends doubts.
+// Call it a few times a second while InDoubt; more often costs nothing.
 func (f *Feed) Tick(now time.Time) {
 	if f.replay.asking && now.Sub(f.replay.asked) >= f.cfg.ReplayTimeout {
 		f.ReplayEnded(now)
 	}
+	f.expire(now)
 	f.advance(now)
 }
 

@@ -25,7 +25,8 @@ type trtDraft struct {
 //	| {"type": "updated", "block_hash": h, "cache_level": {"old_value", "new_value"}|null, "priority": …}}
 //
 // A stored event whose blocks differ in tier or length gives several events, a
-// new one at each change. A changed priority alone is Informal.
+// new one at each change. A changed priority alone is Informal, and so is a
+// change of level of which one side is null.
 func (d *Decoder) TRT(raw []byte, b *Batch) error {
 	b.Reset()
 	b.Seen = 1
@@ -141,11 +142,15 @@ func (s *scanner) diff(f *trtDraft) bool {
 	ok := s.object("cache_level", func(key []byte) (ok bool) {
 		switch string(key) {
 		case "new_value":
-			f.to, _, ok = s.bits("new_value")
-			seen++
+			if ok = s.isNull(); !ok {
+				f.to, _, ok = s.bits("new_value")
+				seen++
+			}
 		case "old_value":
-			f.from, _, ok = s.bits("old_value")
-			seen++
+			if ok = s.isNull(); !ok {
+				f.from, _, ok = s.bits("old_value")
+				seen++
+			}
 		default:
 			ok = s.skip()
 		}

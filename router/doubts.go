@@ -1,0 +1,87 @@
+package router
+
+import (
+	"fmt"
+	"time"
+
+	"adpdeck/router/model"
+	"adpdeck/router/prefix"
+)
+
+// A rank that lost event batches is in doubt (see event.Feed): it goes on being
+// credited with what it held, for a while. The doubt ends in time although
+// nothing more is heard of the rank, and at once when a request disproves it;
+// both are noticed when a first token comes, outside the router's lock.
+
+// noteDoubt remembers when the rank's doubt ends. The caller has s.mu.
+func (s *source) noteDoubt() {
+	at, ok := s.feed.DoubtUntil()
+	if !ok {
+		return
+	}
+	for due := at.UnixNano(); ; {
+		old := s.k.doubts.Load()
+		if old != 0 && old <= due || s.k.doubts.CompareAndSwap(old, due) {
+			return
+		}
+	}
+}
+
+// endDoubts ends the doubts whose time is over or that were disproved, and
+// carries out resyncs.
+func (r *Router) endDoubts(now time.Time) {
+	k := r.know
+	due := k.doubts.Load()
+	if due == 0 || now.UnixNano() < due || !k.doubts.CompareAndSwap(due, 0) {
+		return
+	}
+	for _, list := range r.sources {
+		for _, s := range list {
+			s.mu.Lock()
+			s.tell(now)
+			if s.resync.Swap(false) {
+				s.learnAfresh()
+			}
+			s.feed.Tick(s.now)
+			s.noteDoubt()
+			s.mu.Unlock()
+		}
+	}
+}
+
+// learnAfresh carries out a resync. The caller has s.mu.
+func (s *source) learnAfresh() {
+	if g := s.k.guess.Load(); g != nil && g.index != nil {
+		_ = g.index.Clear(prefix.ID(s.slot)) // the target is there for the router's life
+	}
+	s.feed.Resync(s.now)
+}
+
+// planResync plans to forget what a rank's cache is known, or guessed, to
+// hold. Where what it published can be asked for again nothing is forgotten
+// before the answer begins, and the rank is in doubt until then.
+func (r *Router) planResync(cmd *model.Command) plan {
+	if cmd.Target == nil {
+		return refuse(model.RefusedMalformed, "name a rank, for example w0/3", "%s: no rank is named", cmd.Verb)
+	}
+	t := *cmd.Target
+	s := r.rank(t)
+	switch {
+	case s == nil:
+		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such rank", cmd.Verb, t)
+	case r.know.index == nil:
+		return refuse(model.RefusedIndex, "name the engines' block size", "%s %s: the router keeps no index", cmd.Verb, t)
+	}
+	return plan{what: fmt.Sprintf("%s %s: its cache is learned afresh", cmd.Verb, t), act: func() {
+		r.sources[r.byID[t.Worker]][t.Rank].resync.Store(true)
+		r.know.doubts.Store(1) // long ago
+	}}
+}
+
+// disprove notes that a rank held less than it was known to hold.
+func (r *Router) disprove(t model.Target) {
+	r.sources[r.byID[t.Worker]][t.Rank].disproved.Store(true)
+	if r.know.doubts.Load() != 0 {
+		r.know.doubts.Store(1)
+	}
+}
