@@ -65,7 +65,7 @@ func (r *Router) forgetGone(key model.ConvKey) {
 		return
 	}
 	s := r.rank(b.Target)
-	if s == nil || s.blocked || b.Source == model.PinAuto && r.affinity() && r.idledOut(key) {
+	if s == nil || s.blocked || s.down || b.Source == model.PinAuto && r.affinity() && r.idledOut(key) {
 		r.binds.Remove(key)
 	}
 }
@@ -105,7 +105,7 @@ func (r *Router) begin(b *booking) {
 		return
 	}
 	if _, bound := r.binds.Get(t.conv.data.Key); !bound {
-		t.conv.starting = model.Target{Worker: r.workers[b.Worker].spec.ID, Rank: t.chosen}
+		t.conv.starting = model.Target{Worker: r.places[b.Worker].spec.ID, Rank: t.chosen}
 		t.conv.startedBy = b.ID
 	}
 }

@@ -32,7 +32,7 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 		r.loseTo(t, w, i, rank)
 	}
 	if len(t.chain) > 0 {
-		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target)})
+		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target), t.chainGen})
 		t.chain = t.chain[:0]
 	}
 	w.ranks[rank].load.Requests++
@@ -55,7 +55,7 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 func (r *Router) heldAt(w *worker, i, rank int) int {
 	g := &w.batch
 	if t := &g.bookings[i].Value; g.matches[i] == nil && t.looked && rank != model.NoRank {
-		return t.held[rank]
+		return t.heldOn(rank)
 	}
 	return match(g.matches[i], rank)
 }
@@ -64,7 +64,7 @@ func (r *Router) heldAt(w *worker, i, rank int) int {
 // pin, chose the rank.
 func (r *Router) loseTo(t *turn, w *worker, i, rank int) {
 	t.lostTo = ""
-	if !t.looked || t.held[rank] >= t.known {
+	if !t.looked || t.heldOn(rank) >= t.known {
 		return
 	}
 	t.lostTo = model.LostMode

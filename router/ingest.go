@@ -1,7 +1,6 @@
 package router
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,51 +13,57 @@ import (
 // source is one rank's publisher of KV events: its feed, and what turns events
 // into the index's form.
 type source struct {
-	slot int32
-	base int32 // slot of the worker's rank 0
-	k    *knowledge
-	owed atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
-	from atomic.Int64 // when the first of them was, on the clock, in nanoseconds
-	came atomic.Uint64
+	target   model.Target
+	slot     int32
+	w        *worker // whose it is; only its identity is looked at
+	events   bool
+	replay   bool
+	kvBlocks int
+	k        *knowledge
+	owed     atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
+	from     atomic.Int64 // when the first of them was, on the clock, in nanoseconds
+	came     atomic.Uint64
 
-	mu      sync.Mutex // guards what follows; never taken under the router's lock
-	feed    *event.Feed
-	now     time.Time
-	out     prefix.Batch
-	blocks  []prefix.Block
-	hashes  []prefix.External
-	locals  []prefix.Local
-	hasher  prefix.Hasher
-	lora    string
-	salt    string
-	refused uint64 // events that the index called contradictory
+	mu     sync.Mutex // guards what follows; never taken under the router's lock
+	gone   bool       // the rank has left: nothing is taken any more
+	slots  []int32    // of its worker's ranks, for events that name another rank
+	feed   *event.Feed
+	now    time.Time
+	out    prefix.Batch
+	blocks []prefix.Block
+	hashes []prefix.External
+	locals []prefix.Local
+	hasher prefix.Hasher
+	lora   string
+	salt   string
+	// restarts are those that the feed has shown, wiped how many of them were
+	// known at the last Restarted; awaited says that the next was told before.
+	restarts, wiped uint64
+	awaited         bool
+	refused         uint64 // events that the index called contradictory
 }
 
-func (k *knowledge) newSources(specs []*worker) ([][]*source, error) {
-	if k.index == nil {
-		return make([][]*source, len(specs)), nil
+func (k *knowledge) newSource(c *chair, block int) *source {
+	s := &source{
+		target: c.target, slot: c.slots[c.target.Rank], w: c.w, k: k, slots: c.slots,
+		events: c.spec.KVEvents, replay: c.spec.KVReplay, kvBlocks: c.spec.KVBlocks,
 	}
-	all := make([][]*source, len(specs))
-	slot := int32(0)
-	for i, w := range specs {
-		base := slot
-		for rank := range w.ranks {
-			s := &source{slot: slot, base: base, k: k}
-			slot++
-			var err error
-			if s.hasher, err = prefix.NewHasher(k.block, prefix.Seed("", "")); err != nil {
-				return nil, fmt.Errorf("router: %w", err)
-			}
-			s.feed, err = event.NewFeed(event.Config{
-				Rank: rank, StartRank: w.spec.StartRank, Ranks: len(w.ranks), BlockTokens: k.block,
-			}, s.apply)
-			if err != nil {
-				return nil, fmt.Errorf("router: %w", err)
-			}
-			all[i] = append(all[i], s)
-		}
-	}
-	return all, nil
+	var err, bad error
+	s.hasher, err = prefix.NewHasher(block, prefix.Seed("", ""))
+	s.feed, bad = event.NewFeed(event.Config{
+		Rank: c.target.Rank, StartRank: c.spec.StartRank, Ranks: len(c.slots), BlockTokens: block, Replay: c.spec.KVReplay,
+	}, s.apply)
+	s.gone = err != nil || bad != nil // checkSpec has let in nothing that they refuse
+	return s
+}
+
+// regroup tells a feed that its worker has other ranks now. It returns when no
+// batch is being taken that knows the old ones.
+func (s *source) regroup(c *chair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slots = c.slots
+	s.feed.SetRanks(c.spec.StartRank, len(c.slots))
 }
 
 // Events takes one batch that a rank's engine published about its KV cache:
@@ -80,16 +85,22 @@ const onlyConn = 1
 // batch: conn changes with every reconnect. A number that goes back on a new
 // connection is then a restart, whatever its bytes.
 func (r *Router) EventsOn(worker string, rank int, conn, seq uint64, payload []byte) {
-	at, ok := r.byID[worker]
-	if !ok || rank < 0 || rank >= len(r.sources[at]) {
+	s := r.know.seats.Load().of(model.Target{Worker: worker, Rank: rank})
+	if s == nil {
 		return
 	}
 	now := r.clock.Now()
-	s := r.sources[at][rank]
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tell(now)
-	s.feed.Live(s.now, conn, seq, payload)
+	restart := false
+	if !s.gone {
+		s.tell(now)
+		s.feed.Live(s.now, conn, seq, payload)
+		restart = s.tellsRestart()
+	}
+	s.mu.Unlock()
+	if restart {
+		r.restarted(now, s.target, nil, "its event numbers began anew")
+	}
 }
 
 // tell brings the feed's time and traffic up to date.
@@ -109,12 +120,11 @@ func (s *source) tell(now time.Time) {
 func (s *source) apply(b *event.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
-		slot := s.base + e.Rank
-		if e.Rank < 0 || int(slot) >= len(s.k.targets) {
+		if e.Rank < 0 || int(e.Rank) >= len(s.slots) {
 			continue
 		}
 		s.came.Add(1)
-		id := prefix.ID(slot)
+		id := prefix.ID(s.slots[e.Rank])
 		if e.Kind == event.Cleared && e.Restart {
 			_ = s.k.index.Restart(id) // the target is there for the router's life
 			continue
@@ -211,9 +221,10 @@ func tierOf(t event.Tier) prefix.Tier {
 // computed notes that a rank was made to compute so many full new blocks, of
 // which its events should speak.
 func (r *Router) computed(now time.Time, t model.Target, blocks int) {
-	at, ok := r.byID[t.Worker]
-	if ok && blocks > 0 && t.Rank >= 0 && t.Rank < len(r.sources[at]) {
-		s := r.sources[at][t.Rank]
+	if blocks <= 0 {
+		return
+	}
+	if s := r.know.seats.Load().of(t); s != nil {
 		s.from.CompareAndSwap(0, now.UnixNano())
 		s.owed.Add(int64(blocks))
 	}

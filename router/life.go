@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"adpdeck/router/load"
 	"adpdeck/router/model"
 )
 
@@ -110,10 +111,11 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 	r.steer.tier.FirstToken(r.elapsed(), id)
 	r.noteIndex(t)
 	r.settle(t, "")
-	if r.know.index == nil {
+	block := r.know.blockTokens()
+	if block == 0 || t.unsaid {
 		return t.ran, 0
 	}
-	return t.ran, t.prompt/r.know.block - t.cached/r.know.block
+	return t.ran, t.prompt/block - t.cached/block
 }
 
 // followRank compares where a request ran with where it was sent.
@@ -121,7 +123,7 @@ func (r *Router) followRank(b *booking, told bool) {
 	t := &b.Value
 	lost := t.ran != t.target
 	if lost {
-		r.book.Move(b, r.byID[t.ran.Worker], t.ran.Rank)
+		r.book.Move(b, r.workers[r.byID[t.ran.Worker]].index, t.ran.Rank)
 		r.steer.tier.Place(r.elapsed(), b.ID, t.ran, t.prompt, t.cached)
 	}
 	c := t.conv
@@ -190,7 +192,8 @@ func (r *Router) settle(t *turn, o model.Outcome) {
 }
 
 // Done frees the booking of request id, whatever way it ended. A second Done,
-// or one for a request that is not open, is counted (Strays) and does nothing.
+// or one for a request that is not open, is counted (Strays) and does nothing;
+// one for a request whose worker or rank has left is counted (LateEnds).
 func (r *Router) Done(id int64, o model.Outcome) {
 	now := r.clock.Now()
 	r.lock(now)
@@ -210,7 +213,11 @@ func (r *Router) Done(id int64, o model.Outcome) {
 	r.settle(t, o)
 	c := t.conv
 	r.untie(b, o == model.OutcomeError || o == model.OutcomePanic)
-	r.steer.tier.Free(r.elapsed(), id)
+	if b.Worker == load.Gone { // its load went with its worker or rank
+		r.late++
+	} else {
+		r.steer.tier.Free(r.elapsed(), id)
+	}
 	r.book.Release(id)
 	r.stamp++
 	if c != nil {

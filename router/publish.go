@@ -33,13 +33,12 @@ func (r *Router) snapshot() *model.State {
 		Workers: make([]model.Worker, 0, len(r.workers)), Convs: r.newestConvs(),
 		Revisions: r.revisionsSince(0),
 	}
-	for _, w := range r.workers {
+	for _, w := range r.sorted {
 		s.Workers = append(s.Workers, r.workerRow(w))
 		for k := range w.ranks {
 			s.Ranks = append(s.Ranks, r.rankRow(w, k))
 		}
 	}
-	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	s.Events, _ = r.history.events.since(0, model.MaxEvents)
 	slices.Reverse(s.Events)
 	return s
@@ -101,6 +100,9 @@ func (r *Router) revisionsSince(stamp uint64) []model.Revision {
 func (r *Router) workerRow(w *worker) model.Worker {
 	return model.Worker{
 		ID: w.spec.ID, Engine: w.spec.Engine, Ranks: len(w.ranks),
+		Address: w.spec.Address, Steering: w.spec.Steering, GlobalRank: w.spec.StartRank, Models: w.spec.Models,
+		JoinedAt: w.joined, Restarts: w.restartCount(), Liveness: w.state(), LivenessAt: w.live.at, LivenessWhy: w.live.why,
+		MaxActive: w.spec.MaxNumActiveRequests, KVBlocks: w.spec.KVBlocks, BlockTokens: w.spec.BlockTokens,
 		Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
 		TTFTMsP50: model.Unknown(), TTFTMsP99: model.Unknown(),
 	}
@@ -151,7 +153,7 @@ func (r *Router) sumTotals() model.Totals {
 		}
 	}
 	t.Queued += r.steer.queue.Len()
-	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
+	t.Open, t.Convs = r.book.Len()-r.book.Departed(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t
 }

@@ -11,6 +11,9 @@ func (r *Router) why(w *worker, i int, p *model.Placement) string {
 	g := &w.batch
 	switch g.how[i] {
 	case waitsForPin:
+		if k := int(g.fullRank[i]); !w.answers(k) {
+			return "pin waits: " + r.name(w, k) + " does not answer"
+		}
 		return "pin waits: " + r.name(w, int(g.fullRank[i])) + " full"
 	case waitsForRank:
 		return "waits: " + r.name(w, int(g.fullRank[i])) + " full, chosen by " + string(r.settings.RouterMode)
