@@ -27,6 +27,31 @@ func (r *Router) hasRoom(w *worker, req *model.Request) bool {
 	return false
 }
 
+// fits reports that a rank which the engine tier may give a request has room,
+// before it is asked: the conversation policy, as upstream's, goes over the hard
+// cap where none has.
+func (r *Router) fits(w *worker, b *booking) bool {
+	if r.policy() != model.PolicyConversation || b.Value.chosen != model.NoRank {
+		return true
+	}
+	g, closed := &w.batch, r.closed(w)
+	for k := range g.states {
+		if g.states[k].NumActiveRequests < g.hardCap && (closed == nil || !closed[k]) {
+			return true
+		}
+	}
+	if b.Value.conv == nil {
+		return false
+	}
+	key := b.Value.conv.data.Key
+	if _, pinned := r.ops.Get(key); pinned {
+		return true // which rank has room for it, prePlace knows
+	}
+	bind, ok := r.bound(key) // a bound one may go to a rank that takes no new ones
+	return ok && bind.Target.Worker == w.spec.ID && w.answers(bind.Target.Rank) && !excludes(r.exclude, bind.Target) &&
+		g.states[bind.Target.Rank].NumActiveRequests < g.hardCap
+}
+
 // takes reports that a request of a lane of the queue may go. One whose target
 // has gone or died may, so that it is told.
 func (r *Router) takes(lane int32) bool {

@@ -59,7 +59,11 @@ func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches m
 	w.batch.bookings = append(w.batch.bookings, b)
 	w.batch.matches = append(w.batch.matches, matches[target.Worker])
 	r.exclude = req.Exclude
-	err = r.routeBatch(w)
+	if !r.fits(w, b) {
+		err = fmt.Errorf("request %d at %s: %w: every rank that may take it is at its hard cap; send it again when a request has ended", req.ID, w.spec.ID, ErrFull)
+	} else {
+		err = r.routeBatch(w)
+	}
 	r.exclude = nil
 	if err != nil {
 		r.withdraw(b)
