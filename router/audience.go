@@ -145,7 +145,7 @@ func (r *Router) reaches(req *model.Request, t model.Target, by string) error {
 		return fail(ErrDown, w.whyDown(t.Rank), "wait for it to come back, or ask for another, or unpin or migrate the conversation")
 	case r.steer.audience != nil && !w.serves(req.Conv.Model):
 		return fail(ErrNoModel, fmt.Sprintf("%s does not serve %.100q", t.Worker, req.Conv.Model), "ask another, or unpin or migrate the conversation")
-	case excludes(req.Exclude, t):
+	case excludes(r.steer.req.Exclude, t):
 		return fail(ErrExcluded, "another is not allowed", "send it again later, or unpin the conversation")
 	}
 	return nil
@@ -154,7 +154,7 @@ func (r *Router) reaches(req *model.Request, t model.Target, by string) error {
 // passes reports that a request passes its binding over this time: the target
 // was just tried, or does not serve the model.
 func (r *Router) passes(req *model.Request, t model.Target) bool {
-	return len(req.Exclude) > 0 && excludes(req.Exclude, t) || r.steer.audience != nil && !r.mayServe(t.Worker)
+	return len(req.Exclude) > 0 && excludes(r.steer.req.Exclude, t) || r.steer.audience != nil && !r.mayServe(t.Worker)
 }
 
 // mayServe reports that a worker is in the audience of the request at hand.
@@ -188,7 +188,7 @@ func (r *Router) mayTake(w *worker, req *model.Request) int {
 	}
 	n := 0
 	for k := range w.ranks {
-		if s := &w.ranks[k]; s.eligible() && !excludes(req.Exclude, s.load.Target) {
+		if s := &w.ranks[k]; s.eligible() && !excludes(r.steer.req.Exclude, s.load.Target) {
 			n++
 		}
 	}

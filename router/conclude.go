@@ -48,6 +48,9 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	}
 	r.stamp++
 	r.decide(w, i, tookNs)
+	if t.channel != "" || len(r.probes) > 0 {
+		r.ask(w, b)
+	}
 }
 
 // heldAt is how many tokens of request i the rank holds: what the engine found,
@@ -142,6 +145,8 @@ func (r *Router) placement(w *worker, i int) model.Placement {
 		p.Phase = model.PhaseBound
 	case bySteering:
 		p.Phase = model.PhaseSteered
+	case enginePicks:
+		p.Phase = model.PhaseEngine
 	}
 	if rank != model.NoRank {
 		p.AddedTokens = float64(stateTokens(r.policy(), p.PromptTokens, p.MatchTokens))

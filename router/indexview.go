@@ -124,6 +124,9 @@ func (r *Router) noteIndex(t *turn) {
 // younger than refresh is given again.
 func (r *Router) gatherIndex(now time.Time, force bool) *gathered {
 	v := &r.view
+	if r.watched.Load() > 0 {
+		r.lookForBlocks(now)
+	}
 	if r.know.index == nil {
 		return &gathered{}
 	}
@@ -154,7 +157,7 @@ func (r *Router) collect(now time.Time) {
 			s.owed.Store(0)
 			s.from.Store(0)
 		} else {
-			findings = s.describe(now, &row, findings)
+			findings = r.describe(s, now, &row, findings)
 		}
 		if st, err := from.TargetStats(prefix.ID(s.slot)); err == nil && st.Target == s.target {
 			row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
@@ -194,11 +197,12 @@ func addTotals(t *model.IndexTotals, s prefix.Stats) {
 }
 
 // describe asks the feed of a rank.
-func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.Finding) []model.Finding {
+func (r *Router) describe(s *source, now time.Time, row *model.IndexRank, findings []model.Finding) []model.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Tick(s.now)
+	r.askReplay(s)
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
 	if seq, ok := s.feed.Sequence(); ok {
@@ -207,6 +211,12 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	row.Feed = feedState(s.feed.State(s.now))
 	refused := s.feed.Refused()
 	row.Refused, row.LastError = s.refused, refused.LastError()
+	if s.bad != "" {
+		row.LastError = s.bad
+	}
+	if s.replayErr != "" && row.Feed == model.FeedGap {
+		row.LastError = "replay: " + s.replayErr
+	}
 	for _, reason := range event.Reasons() {
 		if !reason.Expected() {
 			row.Refused += refused.Count(reason)
@@ -246,7 +256,7 @@ func (r *Router) indexRow(g *gathered, at int) (row model.IndexRank, ok bool) {
 
 // putIndex writes what is known of caches into a snapshot.
 func (r *Router) putIndex(s *model.State, g *gathered) {
-	s.Findings = r.withPhantoms(g.findings)
+	s.Findings = r.findings(g.findings)
 	if r.know.index == nil {
 		return
 	}
@@ -279,7 +289,7 @@ func (s *Subscription) takeIndex(c *model.Change, g *gathered) bool {
 	if t := g.totals; s.r.know.index != nil && !sameIndexTotals(t, s.indexTotals) {
 		s.indexTotals, c.IndexTotals = t, &t
 	}
-	if f := s.r.withPhantoms(g.findings); !slices.Equal(f, s.findings) {
+	if f := s.r.findings(g.findings); !slices.Equal(f, s.findings) {
 		s.findings, c.Findings, c.FindingsChanged = f, f, true
 	}
 	return len(c.Index) > 0 || c.IndexTotals != nil || c.FindingsChanged

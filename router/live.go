@@ -59,6 +59,7 @@ func (r *Router) Live(worker string, rank int, live bool, why string) error {
 	if !news {
 		return nil
 	}
+	r.found.stale = true
 	r.tellLive(w, t, live, first)
 	r.reconfigure()
 	r.requeue()

@@ -14,13 +14,16 @@ import (
 // hasRoom reports that one of the ranks of a worker that may take a request is
 // below its hard cap.
 func (r *Router) hasRoom(w *worker, req *model.Request) bool {
-	most := w.spec.MaxNumActiveRequests
+	most := w.most()
 	if most <= 0 || r.book.WorkerOpen(w.index) < most {
 		return true
 	}
+	if w.picks() {
+		return false
+	}
 	for k := range w.ranks {
 		s := &w.ranks[k]
-		if s.eligible() && r.book.Rank(w.index, k).InFlight < most && (req == nil || !excludes(req.Exclude, s.load.Target)) {
+		if s.eligible() && r.book.Rank(w.index, k).InFlight < most && (req == nil || !excludes(r.steer.req.Exclude, s.load.Target)) {
 			return true
 		}
 	}
@@ -78,6 +81,9 @@ func (r *Router) room(lane int32) bool {
 		}
 		w := r.workers[r.byID[t.Worker]]
 		most := w.spec.MaxNumActiveRequests
+		if w.picks() {
+			return r.hasRoom(w, nil)
+		}
 		return most <= 0 || !w.answers(t.Rank) || r.book.Rank(w.index, t.Rank).InFlight < most
 	}
 	only, some := []bool(nil), false

@@ -58,7 +58,14 @@ func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches m
 	r.bookedStates(w)
 	w.batch.bookings = append(w.batch.bookings, b)
 	w.batch.matches = append(w.batch.matches, matches[target.Worker])
-	r.exclude = req.Exclude
+	if w.picks() {
+		if err = r.handOver(w, b, r.since(start)); err != nil {
+			r.withdraw(b)
+			return noDecision(), -1, err
+		}
+		return r.decisionOf(w), -1, nil
+	}
+	r.exclude = r.steer.req.Exclude
 	if !r.fits(w, b) {
 		err = fmt.Errorf("request %d at %s: %w: every rank that may take it is at its hard cap; send it again when a request has ended", req.ID, w.spec.ID, ErrFull)
 	} else {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adpdeck/router/adp"
@@ -55,6 +56,9 @@ type Router struct {
 
 	know *knowledge
 	view indexView
+	gaps chan model.Gap
+	// watched counts probes, for who does not have the lock.
+	watched atomic.Int32
 	// topo is held while workers and ranks come and go; taken before mu.
 	topo sync.Mutex
 
@@ -73,18 +77,21 @@ type Router struct {
 	version  uint64
 	source   model.Source
 
-	book    *load.Book[turn]
-	binds   *pin.Table
-	owners  tenants // of the bindings
-	ops     *pin.Operators
-	convs   *tracker
-	notes   []note         // of the step being made
-	loads   []workerLoad   // scratch of the cluster tier
-	exclude []model.Target // what the request being routed must not go to
-	late    uint64         // ends of requests whose worker or rank had left
-	cursor  int            // of the cluster tier
-	steer   steering
-	steps   uint64 // calls of Step
+	book      *load.Book[turn]
+	binds     *pin.Table
+	owners    tenants // of the bindings
+	ops       *pin.Operators
+	convs     *tracker
+	notes     []note         // of the step being made
+	loads     []workerLoad   // scratch of the cluster tier
+	exclude   []model.Target // what the request being routed must not go to
+	late      uint64         // ends of requests whose worker or rank had left
+	cursor    int            // of the cluster tier
+	steer     steering
+	probes    []*probe  // requests whose blocks are looked for
+	nextProbe time.Time // not before then
+	found     findings
+	steps     uint64 // calls of Step
 
 	history  history
 	answers  *simplelru.LRU[string, model.Reply]
@@ -113,6 +120,8 @@ type worker struct {
 	number   int     // the cluster tier's
 	joined   time.Time
 	live     liveness
+	told     told
+	proofs   proofs
 	engine   *adp.Router
 	ranks    []rankState
 	eligible int
@@ -139,6 +148,7 @@ type rankState struct {
 	drain    bool
 	blocked  bool
 	down     bool // its engine does not answer
+	observed bool // its figures come from Observe
 	weight   float64
 	load     model.Rank // the engine's figures and the counters, published from here
 	hits     window
@@ -199,6 +209,7 @@ func (r *Router) addWorkers(cfg *Config) (err error) {
 	if r.know, err = newKnowledge(cfg); err != nil {
 		return err
 	}
+	r.gaps = make(chan model.Gap, max(1, r.know.room))
 	r.book = load.New[turn](nil)
 	r.view.init(r)
 	if err := r.newSteering(cfg.Seed); err != nil {
@@ -351,6 +362,7 @@ func (r *Router) operatorChanged(key model.ConvKey, before, after pin.Pin) {
 	if s := r.rank(after.Target); s != nil && after.Note != nil {
 		s.operator++
 	}
+	r.found.stale = true
 	c := r.convs.byKey[key]
 	if c == nil && after.Note != nil {
 		c = r.convs.ensure(key, r.now, &r.stamp)

@@ -22,7 +22,8 @@ type steering struct {
 	phantoms []cluster.Phantom
 	queue    *cluster.Queue[*parked]
 	audience *audience // who serves the request's model, nil for all
-	lane     int32     // where the request waits if it has to
+	exclude  []model.Target
+	lane     int32 // where the request waits if it has to
 	swept    time.Duration
 	how      how // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
@@ -65,7 +66,7 @@ func (r *Router) slot(t model.Target) int {
 func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
 	s := &r.steer
 	s.how, s.followed, s.lane = byEngine, false, cluster.SharedLane
-	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides, Exclude: req.Exclude}
+	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides, Exclude: r.excluding(req.Exclude)}
 	if err := r.serving(req); err != nil {
 		return "", err
 	}

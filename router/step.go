@@ -36,6 +36,7 @@ const (
 	bySession  // the cluster tier followed a binding
 	waitsForPin
 	waitsForRank
+	enginePicks // the worker's engine picks the rank
 )
 
 // Step is the engine tier of one worker: it places the requests that the

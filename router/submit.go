@@ -46,6 +46,14 @@ type turn struct {
 	lostTo    string
 	tied      bool // it bound its conversation
 
+	route   model.Route
+	channel string
+	proof   *proof         // of its route and channel, nil where none is kept
+	proven  bool           // where it ran is known for certain
+	picks   bool           // its engine picks the rank
+	trail   []prefix.Chain // its blocks, where they may have to prove where it ran
+	firstAt time.Time
+
 	decision uint64
 	target   model.Target
 	reach    int
@@ -116,6 +124,9 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 		return nil, none, err
 	}
 	s := &r.steer
+	if rule != engineQueues {
+		r.leaveRank()
+	}
 	target := s.choice.Target
 	w := r.workers[r.byID[target.Worker]]
 	b, err := r.book.Open(req.ID, w.index)
@@ -149,11 +160,11 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 // fill writes the request into its booking, reusing the booking's buffers.
 func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
-	lead, held, chain := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0]
+	lead, held, chain, trail := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0], t.trail[:0]
 	*t = turn{
 		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
-		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain,
+		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain, trail: trail, route: req.Route, channel: req.Channel,
 	}
 	if !req.Conv.Keyless() {
 		t.conv = r.convs.ensure(req.Conv, r.now, &r.stamp)
@@ -180,6 +191,9 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 				t.runnerUp = up.Rank
 			}
 		}
+	}
+	if l != nil && t.channel != "" && !l.text {
+		t.trail = append(t.trail, l.chain...)
 	}
 	if l != nil {
 		t.looked, t.text, t.known, t.lostTo = true, l.text, c.Reachable, c.LostTo

@@ -66,7 +66,7 @@ func (s *Subscription) Start() *model.State {
 	r := s.r
 	g := r.gatherIndex(now, true)
 	r.lock(now)
-	state := r.snapshot()
+	state := r.snapshot(g)
 	r.putIndex(state, g)
 	s.index, s.findings = append(s.index[:0], state.Index...), state.Findings
 	s.indexTotals = g.totals
@@ -103,7 +103,7 @@ func (s *Subscription) Take(maxDecisions int) (c *model.Change, resync bool) {
 		return nil, true
 	}
 	c = &model.Change{At: r.now, Version: r.version}
-	some := s.takeFigures(c)
+	some := s.takeFigures(c, g)
 	some = s.takeIndex(c, g) || some
 	if r.stamp != s.stamp {
 		ok := false
@@ -143,7 +143,7 @@ func (s *Subscription) changedConvs() (out []*model.Conv, ok bool) {
 
 // takeFigures compares settings, totals, source, workers and ranks with what
 // was sent last and takes what differs; it reports whether anything does.
-func (s *Subscription) takeFigures(c *model.Change) bool {
+func (s *Subscription) takeFigures(c *model.Change, g *gathered) bool {
 	r := s.r
 	if s.settings != r.settings {
 		s.settings, c.Settings = r.settings, r.settings
@@ -155,20 +155,20 @@ func (s *Subscription) takeFigures(c *model.Change) bool {
 		source := r.source
 		s.source, c.Source = source, &source
 	}
-	s.takeRows(c)
+	s.takeRows(c, g)
 	return c.Settings != nil || c.Totals != nil || c.Source != nil ||
 		len(c.Workers)+len(c.Ranks)+len(c.WorkersGone)+len(c.RanksGone) > 0
 }
 
 // takeRows does so with workers and ranks, which are ordered by target there and
 // here; those that are only there have left.
-func (s *Subscription) takeRows(c *model.Change) {
+func (s *Subscription) takeRows(c *model.Change, g *gathered) {
 	r := s.r
 	workers, ranks := s.workers, s.ranks
 	s.workers, s.spareWorkers = s.spareWorkers[:0], s.workers
 	s.ranks, s.spareRanks = s.spareRanks[:0], s.ranks
 	for _, w := range r.sorted {
-		row := r.workerRow(w)
+		row := r.workerRow(w, g)
 		for len(workers) > 0 && model.Target.Less(model.Target{Worker: workers[0].ID}, model.Target{Worker: row.ID}) {
 			c.WorkersGone = append(c.WorkersGone, workers[0].ID)
 			workers = workers[1:]

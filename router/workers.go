@@ -115,6 +115,7 @@ func (r *Router) leave(now time.Time, worker string) error {
 		r.cursor = 0
 	}
 	r.relist()
+	r.found.forget(worker)
 	r.moved()
 	r.tell(model.Event{Level: "warn", Who: worker, Kind: model.EventEngine, What: what, Target: workerTarget(worker)})
 	return nil
@@ -229,6 +230,7 @@ func (r *Router) relist() {
 // for the old ones does not count, and who waits may go elsewhere.
 func (r *Router) moved() {
 	r.stamp++
+	r.found.stale = true
 	r.know.gen.Add(1)
 	r.reconfigure()
 	r.requeue()

@@ -113,6 +113,13 @@ func (b *Book[T]) Depart(worker, from int) (gone []*Booking[T]) {
 	return gone
 }
 
+// Each calls f for every open booking, in no order; f must change none.
+func (b *Book[T]) Each(f func(*Booking[T])) {
+	for _, k := range b.open {
+		f(k)
+	}
+}
+
 // Departed counts the open requests whose worker or rank has left.
 func (b *Book[T]) Departed() int { return b.gone }
 
