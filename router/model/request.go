@@ -41,6 +41,17 @@ type Request struct {
 	// ExpectedOutput is the output length in tokens that the client gave, 0 for
 	// none.
 	ExpectedOutput int
+
+	// Route is what the client called, Channel how its engine will be told the
+	// rank; both only name the proof of steering.
+	Route   Route
+	Channel string
+	// Exclude are targets that must not be chosen: the one that has just failed.
+	// One with NoRank stands for the whole worker.
+	Exclude []Target
+	// Guessed says that Locals come from text, not from the engine's token ids:
+	// they may be compared with what was routed, not with engines' events.
+	Guessed bool
 }
 
 // Overrides are the settings of the cluster tier that one request may change
@@ -74,6 +85,10 @@ type Usage struct {
 	CachedTokens int
 	// TTFTMs is the time from arrival to the first token, in milliseconds.
 	TTFTMs float64
+	// CachedUnknown says that the engine did not report CachedTokens.
+	CachedUnknown bool
+	// Evidence is how Ran is known: header or usage; empty: from the simulator.
+	Evidence string
 }
 
 // RankState is what a rank contributes to the all-gather before a batch is
@@ -113,6 +128,8 @@ type WorkerSpec struct {
 	// KVEvents says that the ranks publish KV-cache events. What a rank holds
 	// that does not is guessed from what was routed to it.
 	KVEvents bool
+	// KVReplay says that event batches that were missed can be asked for.
+	KVReplay bool
 	// BlockTokens is the size of a KV block, 0 when it is not known; all workers
 	// have the same one.
 	BlockTokens int
@@ -122,4 +139,11 @@ type WorkerSpec struct {
 	// KVBlocks is one rank's KV capacity, MaxBatchedTokens what one step of it
 	// takes (max_num_batched_tokens); 0 when not known.
 	KVBlocks, MaxBatchedTokens int
+	// Address and Steering are for the screen; where the engine picks the rank
+	// (Steering.EnginePicks) requests are sent without one.
+	Address  string
+	Steering Steering
+	// Models are the models that it serves; empty: all. A request goes only to
+	// workers that serve its model.
+	Models []string
 }

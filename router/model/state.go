@@ -21,13 +21,15 @@ type Rank struct {
 	ReportedAt time.Time `json:"reported_at"`
 	// Active requests of MaxActive (the hard cap), Tokens of their prompts as
 	// the router counts them, PendingTokens still to be prefilled.
-	Active        int `json:"active"`
-	MaxActive     int `json:"max_active"`
-	Queued        int `json:"queued"`
-	Tokens        int `json:"tokens"`
-	PendingTokens int `json:"pending_tokens"`
-	KVUsedBlocks  int `json:"kv_used_blocks"`
-	KVTotalBlocks int `json:"kv_total_blocks"`
+	Active    int `json:"active"`
+	MaxActive int `json:"max_active"`
+	Queued    int `json:"queued"`
+	// QueuedUnknown says that the engine does not report what is queued.
+	QueuedUnknown bool `json:"queued_unknown,omitempty"`
+	Tokens        int  `json:"tokens"`
+	PendingTokens int  `json:"pending_tokens"`
+	KVUsedBlocks  int  `json:"kv_used_blocks"`
+	KVTotalBlocks int  `json:"kv_total_blocks"`
 	// InFlight is the router's own count of open requests booked here.
 	InFlight int `json:"in_flight"`
 	// Hit is the share of prompt tokens found in cache over the last minute of
@@ -52,6 +54,80 @@ type Worker struct {
 	SoftCap int `json:"soft_cap"`
 	// Held counts steps in a row that the balance gate held prefill back.
 	Held int `json:"held"`
+
+	// Address is where the engine is, Steering how a rank is asked for, GlobalRank
+	// the engine's number of rank 0; empty for a simulated one.
+	Address    string   `json:"address,omitempty"`
+	Steering   Steering `json:"steering,omitempty"`
+	GlobalRank int      `json:"global_rank,omitempty"`
+	Models     []string `json:"models,omitempty"`
+	// JoinedAt is when the router first knew the worker, Restarts how often its
+	// engine has begun anew since.
+	JoinedAt time.Time `json:"joined_at,omitzero"`
+	Restarts uint64    `json:"restarts,omitempty"`
+	// Liveness says whether the engine answers, LivenessWhy why it does not.
+	Liveness    Liveness  `json:"liveness,omitempty"`
+	LivenessAt  time.Time `json:"liveness_at,omitzero"`
+	LivenessWhy string    `json:"liveness_why,omitempty"`
+	// Feeds are what comes from the engine: requests, metrics, kv events.
+	Feeds []WorkerFeed `json:"feeds,omitempty"`
+	// Capacity of one rank; 0 is not known.
+	MaxActive   int `json:"max_active,omitempty"`
+	KVBlocks    int `json:"kv_blocks,omitempty"`
+	BlockTokens int `json:"block_tokens,omitempty"`
+	// TTFTMsP50 and TTFTMsP99 are over the last ten seconds of router time.
+	TTFTMsP50 Maybe `json:"ttft_ms_p50"`
+	TTFTMsP99 Maybe `json:"ttft_ms_p99"`
+	// Proofs say by route whether the engine used the rank that was asked for.
+	Proofs []SteeringProof `json:"proofs,omitempty"`
+}
+
+// Liveness says whether an engine answers; it is apart from load: an idle
+// engine is alive.
+type Liveness string
+
+// The states of an engine.
+const (
+	LiveUnknown Liveness = ""      // simulated, or not yet asked
+	LiveUp      Liveness = "up"    // it answers
+	LiveDown    Liveness = "down"  // it does not: out of rotation
+	LiveParts   Liveness = "parts" // some of its ranks do not
+)
+
+// Names of a worker's feeds.
+const (
+	FeedRequests = "requests"
+	FeedMetrics  = "metrics"
+	FeedKVEvents = "kv events"
+)
+
+// WorkerFeed is one thing that an engine tells, and how fresh it is.
+type WorkerFeed struct {
+	Name string `json:"name"`
+	// State is live, gap, silent, none, approximate, or stale for figures that
+	// have not come for a while.
+	State IndexFeed `json:"state"`
+	// At is when it last told something, zero: never.
+	At time.Time `json:"at,omitzero"`
+	// Why is what went wrong last; it may hold foreign text.
+	Why string `json:"why,omitempty"`
+}
+
+// FeedStale is a feed whose newest figures are too old to be shown as live.
+const FeedStale IndexFeed = "stale"
+
+// SteeringProof counts, for one route and channel of a worker, whether the
+// engine used the rank that it was asked for.
+type SteeringProof struct {
+	Route   Route  `json:"route"`
+	Channel string `json:"channel"` // what was sent: "header", "header+body", "port", …
+	Asked   uint64 `json:"asked"`
+	// Honoured and Ignored are proven; the rest of Asked is not known.
+	Honoured uint64 `json:"honoured"`
+	Ignored  uint64 `json:"ignored"`
+	// Evidence is what the newest proof was: header, usage, events or loads.
+	Evidence string    `json:"evidence,omitempty"`
+	At       time.Time `json:"at,omitzero"` // of the newest proof
 }
 
 // PinKind is what holds a conversation to a rank.
@@ -92,6 +168,8 @@ type Conv struct {
 	// PromptTokens and CachedTokens are of the last turn whose first token came.
 	PromptTokens int `json:"prompt_tokens"`
 	CachedTokens int `json:"cached_tokens"`
+	// CachedUnknown says that its engine did not report CachedTokens.
+	CachedUnknown bool `json:"cached_unknown,omitempty"`
 	// Honoured counts turns that ran where the router said, Lost those that
 	// did not.
 	Honoured int `json:"honoured"`
@@ -171,7 +249,24 @@ type Event struct {
 	Who     string    `json:"who"`
 	What    string    `json:"what"`
 	Version uint64    `json:"version,omitempty"`
+	// Kind sorts events: operator, engine, index, router.
+	Kind string `json:"kind,omitempty"`
+	// Before, After and Reason describe an act, Command is its id.
+	Before  string `json:"before,omitempty"`
+	After   string `json:"after,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Target is the rank or worker that it concerns, nil for none.
+	Target *Target `json:"target,omitempty"`
 }
+
+// Kinds of Event.
+const (
+	EventOperator = "operator" // an accepted or refused command
+	EventEngine   = "engine"   // an engine came, went, restarted, ignored a rank
+	EventIndex    = "index"    // KV events
+	EventRouter   = "router"   // the router itself: refusals, bounds
+)
 
 // State is everything a screen needs, at one moment. Ranks are ordered by
 // target, Convs by last activity, newest first, Revisions newest first.
@@ -198,17 +293,21 @@ type State struct {
 // Change is what differs from an earlier State, coalesced to the newest value
 // of each object. Nil and empty mean unchanged.
 type Change struct {
-	At        time.Time  `json:"at"`
-	Version   uint64     `json:"version"`
-	Settings  *Settings  `json:"settings,omitempty"`
-	Totals    *Totals    `json:"totals,omitempty"`
-	Source    *Source    `json:"source,omitempty"`
-	Workers   []Worker   `json:"workers,omitempty"`
-	Ranks     []Rank     `json:"ranks,omitempty"`
-	Convs     []*Conv    `json:"convs,omitempty"`
-	Gone      []ConvKey  `json:"gone,omitempty"` // conversations no longer known
-	Revisions []Revision `json:"revisions,omitempty"`
-	Events    []Event    `json:"events,omitempty"`
+	At       time.Time `json:"at"`
+	Version  uint64    `json:"version"`
+	Settings *Settings `json:"settings,omitempty"`
+	Totals   *Totals   `json:"totals,omitempty"`
+	Source   *Source   `json:"source,omitempty"`
+	Workers  []Worker  `json:"workers,omitempty"`
+	Ranks    []Rank    `json:"ranks,omitempty"`
+	Convs    []*Conv   `json:"convs,omitempty"`
+	Gone     []ConvKey `json:"gone,omitempty"` // conversations no longer known
+	// WorkersGone have left with their ranks, RanksGone are ranks that a worker
+	// lost. They go before Workers and Ranks are put in.
+	WorkersGone []string   `json:"workers_gone,omitempty"`
+	RanksGone   []Target   `json:"ranks_gone,omitempty"`
+	Revisions   []Revision `json:"revisions,omitempty"`
+	Events      []Event    `json:"events,omitempty"`
 	// Index holds the ranks whose figures changed; Findings replaces all of them
 	// when FindingsChanged.
 	Index           []IndexRank  `json:"index,omitempty"`
