@@ -29,7 +29,6 @@ func (r *Router) sweep() {
 // addPhantoms adds the ranks whose booked load shows no sign of life, in the
 // modes that choose by it.
 func (r *Router) addPhantoms(out []model.Finding) []model.Finding {
-	r.sweep()
 	if !r.scored() {
 		return out // nothing looks at the load
 	}
