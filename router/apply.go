@@ -222,6 +222,10 @@ func (r *Router) writeAll(changes []change) (settings bool) {
 			if c.after.binding.Source == model.PinNone {
 				continue
 			}
+			if !r.there(c.after.binding.Target) { // an undo; its rank has left since
+				r.binds.Remove(c.object.conv)
+				continue
+			}
 			if c.old {
 				back = append(back, pin.Entry{Key: c.object.conv, Binding: c.after.binding})
 				continue
@@ -253,7 +257,15 @@ func (r *Router) enter(cmd *model.Command, p *plan) {
 			again.UndoneBy, again.stamp = 0, r.stamp
 		}
 	}
-	r.event("info", actor, p.what, r.version)
+	e := model.Event{
+		Level: "info", Who: actor, Kind: model.EventOperator, What: p.what, Version: r.version, Reason: cmd.Reason, Command: cmd.ID,
+	}
+	if cmd.Target != nil {
+		t := *cmd.Target
+		e.Target = &t
+	}
+	e.Before, e.After = acts(p.changes)
+	r.tell(e)
 }
 
 // read returns the value of an object as it stands.
@@ -264,7 +276,7 @@ func (r *Router) read(o *object) (v value) {
 	case weightObject:
 		v.weight = r.settings.WeightOf(o.target)
 	case availObject:
-		v.drain = r.rank(o.target).drain
+		v.drain = r.drains(o.target)
 	case pinObject:
 		v.pin, _ = r.ops.Get(o.conv)
 	case bindingObject:
@@ -289,7 +301,7 @@ func (r *Router) write(c *change) {
 			r.drops = append(r.drops, r.binds.Resize(next.AttentionDpConfig.KVCacheRoutingMaxSessions)...)
 		}
 	case availObject:
-		r.rank(o.target).drain = c.after.drain
+		r.setDrain(o.target, c.after.drain)
 	case pinObject:
 		// The plan has made sure that there is room.
 		_ = r.ops.Set(o.conv, c.after.pin)

@@ -46,9 +46,10 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 // without any, and in mode direct at each worker, since there it is the client
 // that names the worker. drains holds the availabilities that are to change.
 func (r *Router) checkEligible(what string, next *model.Settings, drains map[object]bool) *model.Refusal {
-	left := 0
+	left, ranks := 0, 0
 	for _, w := range r.workers {
 		here := 0
+		ranks += len(w.ranks)
 		for k := range w.ranks {
 			s := &w.ranks[k]
 			drain, changes := drains[object{kind: availObject, target: s.load.Target}]
@@ -59,13 +60,13 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 				here++
 			}
 		}
-		if here == 0 && next.RouterMode == model.ModeDirect {
+		if here == 0 && len(w.ranks) > 0 && next.RouterMode == model.ModeDirect {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
 				"%s: %s takes new work, and in mode direct clients name their worker", what, r.lastOf(w.spec.ID, w))
 		}
 		left += here
 	}
-	if left == 0 {
+	if left == 0 && ranks > 0 {
 		return refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
 			"%s: %s takes new work", what, r.lastOf("the cluster", r.workers...))
 	}

@@ -84,7 +84,7 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 			text := s.grow(rng)
 			e.turn(t, s.conv, text)
 			if rng.IntN(60) == 0 {
-				rank := b.know.targets[rng.IntN(6)]
+				rank := b.targets()[rng.IntN(6)]
 				w.forget(rank)
 				e.restart(rank)
 				e.serve(rank, prompt(uint32(5000+i), 2, 3)) // the new process speaks
@@ -100,7 +100,7 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 			for _, row := range rows {
 				if row.Feed == model.FeedDoubt {
 					doubts++
-					if end, _ := b.sources[b.byID[row.Target.Worker]][row.Target.Rank].feed.DoubtUntil(); !end.After(b.clock.Now()) || end.Sub(b.clock.Now()) > 2*time.Minute {
+					if end, _ := b.know.seats.Load().of(row.Target).feed.DoubtUntil(); !end.After(b.clock.Now()) || end.Sub(b.clock.Now()) > 2*time.Minute {
 						t.Fatalf("seed %d, turn %d: %s is in doubt until %s", seed, i, row.Target, end)
 					}
 					continue

@@ -35,24 +35,25 @@ func (r *Router) endDoubts(now time.Time) {
 	if due == 0 || now.UnixNano() < due || !k.doubts.CompareAndSwap(due, 0) {
 		return
 	}
-	for _, list := range r.sources {
-		for _, s := range list {
-			s.mu.Lock()
+	for _, s := range k.seats.Load().all {
+		s.mu.Lock()
+		if !s.gone {
 			s.tell(now)
 			if s.resync.Swap(false) {
 				s.learnAfresh()
 			}
 			s.feed.Tick(s.now)
+			r.askReplay(s)
 			s.noteDoubt()
-			s.mu.Unlock()
 		}
+		s.mu.Unlock()
 	}
 }
 
 // learnAfresh carries out a resync. The caller has s.mu.
 func (s *source) learnAfresh() {
 	if g := s.k.guess.Load(); g != nil && g.index != nil {
-		_ = g.index.Clear(prefix.ID(s.slot)) // the target is there for the router's life
+		_ = g.index.Clear(prefix.ID(s.slot)) // the target is there until the feed is gone
 	}
 	s.feed.Resync(s.now)
 }
@@ -73,14 +74,20 @@ func (r *Router) planResync(cmd *model.Command) plan {
 		return refuse(model.RefusedIndex, "name the engines' block size", "%s %s: the router keeps no index", cmd.Verb, t)
 	}
 	return plan{what: fmt.Sprintf("%s %s: its cache is learned afresh", cmd.Verb, t), act: func() {
-		r.sources[r.byID[t.Worker]][t.Rank].resync.Store(true)
-		r.know.doubts.Store(1) // long ago
+		if s := r.know.seats.Load().of(t); s != nil {
+			s.resync.Store(true)
+			r.know.doubts.Store(1) // long ago
+		}
 	}}
 }
 
 // disprove notes that a rank held less than it was known to hold.
 func (r *Router) disprove(t model.Target) {
-	r.sources[r.byID[t.Worker]][t.Rank].disproved.Store(true)
+	s := r.know.seats.Load().of(t)
+	if s == nil {
+		return
+	}
+	s.disproved.Store(true)
 	if r.know.doubts.Load() != 0 {
 		r.know.doubts.Store(1)
 	}

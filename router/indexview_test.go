@@ -268,7 +268,7 @@ func TestEventsWhileRouting(t *testing.T) {
 	b := newBench(t, 2, 4, model.PolicyKVAware, withBlocks, inMode(model.ModeKV))
 	e := newEngine(b, 40)
 	var wg sync.WaitGroup
-	for _, target := range b.know.targets {
+	for _, target := range b.targets() {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(target.Rank)))
 			for range 100 {
@@ -357,7 +357,7 @@ func TestTiersAndWords(t *testing.T) {
 	e.publish(home, []event.Event{{Kind: event.Removed, Tier: event.Host, Hashes: append([]event.Hash{77}, names[1:]...), Group: event.NoGroup}})
 	tiers("gone from the host", 1, 0, 0, 2)
 
-	src := b.sources[0][0]
+	src := b.know.seats.Load().of(home)
 	move := func(hash event.Hash, from, to event.Tier) { // as TensorRT-LLM tells it
 		src.mu.Lock()
 		defer src.mu.Unlock()

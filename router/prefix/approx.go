@@ -43,8 +43,8 @@ func (a *leases) clear() {
 // AddApproximate makes a target known whose engine publishes no events. What
 // is told with Routed stands in for them, and every figure is marked.
 func (ix *Index) AddApproximate(t model.Target, a Approximation) (ID, error) {
-	if !a.holds() {
-		return 0, fmt.Errorf("add %v: %w", t, errRule)
+	if err := a.check(t); err != nil {
+		return 0, err
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
@@ -64,8 +64,9 @@ func (ix *Index) Rule(id ID, a Approximation) error {
 		return err
 	case t.approx == nil:
 		return fmt.Errorf("rule of %v: %w", t.stats.Target, ErrApproximate)
-	case !a.holds():
-		return fmt.Errorf("rule of %v: %w", t.stats.Target, errRule)
+	}
+	if err := a.check(t.stats.Target); err != nil {
+		return err
 	}
 	t.approx.rule = a
 	ix.expire(id, t)
@@ -73,15 +74,29 @@ func (ix *Index) Rule(id ID, a Approximation) error {
 	return nil
 }
 
-func (a *Approximation) holds() bool {
-	return a.TTL >= 0 && a.Blocks >= 0 && (a.TTL > 0 || a.Blocks > 0)
-}
-
 // fitRule forgets what is beyond the rule's capacity.
 func (ix *Index) fitRule(id ID, t *target) {
 	for a := t.approx; a.rule.Blocks > 0 && t.total() > a.rule.Blocks && len(a.last) > 0; {
 		ix.lapse(id, t, t.total()-a.rule.Blocks)
 	}
+}
+
+// AddApproximateAt is AddApproximate with the ID that the target is to have, as
+// AddAt.
+func (ix *Index) AddApproximateAt(id ID, t model.Target, a Approximation) error {
+	if err := a.check(t); err != nil {
+		return err
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.addAt(id, t, &leases{rule: a, last: make(map[ref]lease)})
+}
+
+func (a Approximation) check(t model.Target) error {
+	if a.TTL < 0 || a.Blocks < 0 || (a.TTL == 0 && a.Blocks == 0) {
+		return fmt.Errorf("add %v: %w", t, errRule)
+	}
+	return nil
 }
 
 var errRule = errors.New("an approximation needs a time to live or a capacity in blocks, neither negative")
