@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // Numbers of answers in a row that decide on life and death. Two failures: one
 // lost answer is no death, and three would take too long. Two successes after a
 // death: an engine that begins again should not be believed on the first.
@@ -44,6 +46,7 @@ func (l *life) saw(why string) (turned bool) {
 // a rank that takes requests and never answers is found out by nothing else.
 type doubt struct {
 	fails int // in a row, without one answer between
+	since time.Time // when it was taken out
 	out   bool
 	why   string
 }
