@@ -24,7 +24,9 @@ func (w *worker) check(ctx context.Context, d *door) {
 		w.mu.Lock()
 		turned := d.life.saw(why)
 		again := d.life.up && d.life.fails > 0
-		turned = w.tryDoubted(d, turned && d.life.up) || turned
+		if turned && d.life.up && d.rank == model.NoRank {
+			w.trust() // it has begun anew, or at least again
+		}
 		w.mu.Unlock()
 		if turned {
 			nudge(w.poke)
@@ -49,22 +51,6 @@ func (w *worker) ask(ctx context.Context, d *door) (why string) {
 	return w.unwell(a)
 }
 
-// tryDoubted lets ranks behind d that requests have cast doubt on be tried again
-// after a while, or at once when the engine itself has just come back.
-func (w *worker) tryDoubted(d *door, back bool) (turned bool) {
-	if d.rank != model.NoRank || w.doubtful.Load() == 0 {
-		return false
-	}
-	now := time.Now()
-	for r := range w.doubts {
-		if q := &w.doubts[r]; q.out && (back || now.Sub(q.since) >= trialPause) {
-			q.try()
-			turned = true
-		}
-	}
-	return turned
-}
-
 // Answered says that an engine has begun to answer a request on t, whose rank
 // may be NoRank. It takes away doubt.
 func (f *Fleet) Answered(t model.Target) {
@@ -81,8 +67,7 @@ func (f *Fleet) Answered(t model.Target) {
 	w.mu.Lock()
 	turned := false
 	if t.Rank < len(w.doubts) && w.doubts[t.Rank].fails > 0 {
-		turned = w.doubts[t.Rank].answered()
-		w.doubtful.Add(-1)
+		turned = w.believe(t.Rank)
 	}
 	w.mu.Unlock()
 	if turned {
@@ -96,7 +81,7 @@ func (f *Fleet) Answered(t model.Target) {
 // nothing and must not be reported; nor must an answer that is an error.
 func (f *Fleet) Failed(t model.Target, err error) {
 	w, unknown := f.worker(t.Worker)
-	if unknown != nil || errors.Is(err, context.Canceled) {
+	if unknown != nil || err == nil || errors.Is(err, context.Canceled) {
 		return
 	}
 	d := w.door(t.Rank)
@@ -114,13 +99,12 @@ func (f *Fleet) Failed(t model.Target, err error) {
 		if q.fails == 0 {
 			w.doubtful.Add(1)
 		}
-		if turned = q.failed(plain(err, 0)); turned {
-			q.since = time.Now()
-		}
+		turned = q.failed(plain(err, 0))
 	}
 	w.mu.Unlock()
 	if turned {
 		nudge(w.poke)
+		nudge(w.trials)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,6 +27,11 @@ type answer struct {
 // at most timeout, and at most limit+1 bytes of the answer are read, so that the
 // reader sees that there were more.
 func (w *worker) fetch(ctx context.Context, address string, body []byte, limit int64, timeout time.Duration) (answer, error) {
+	return w.fetchWith(ctx, address, nil, body, limit, timeout)
+}
+
+// fetchWith is fetch with further headers.
+func (w *worker) fetchWith(ctx context.Context, address string, header http.Header, body []byte, limit int64, timeout time.Duration) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	method, content := http.MethodGet, io.Reader(nil)
@@ -36,6 +42,7 @@ func (w *worker) fetch(ctx context.Context, address string, body []byte, limit i
 	if err != nil {
 		return answer{}, err
 	}
+	maps.Copy(req.Header, header)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

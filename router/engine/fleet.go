@@ -110,7 +110,7 @@ func (f *Fleet) Set(workers []model.EngineSpec) error {
 			continue
 		}
 		was.stop()
-		was.forget(w == nil)
+		was.forget()
 		if w == nil {
 			if was.joined != nil {
 				errs = append(errs, f.sink.Leave(was.spec.ID))

@@ -1,7 +1,5 @@
 package engine
 
-import "time"
-
 // Numbers of answers in a row that decide on life and death. Two failures: one
 // lost answer is no death, and three would take too long. Two successes after a
 // death: an engine that begins again should not be believed on the first.
@@ -46,7 +44,6 @@ func (l *life) saw(why string) (turned bool) {
 // a rank that takes requests and never answers is found out by nothing else.
 type doubt struct {
 	fails int // in a row, without one answer between
-	since time.Time // when it was taken out
 	out   bool
 	why   string
 }
@@ -61,15 +58,9 @@ func (d *doubt) failed(why string) (turned bool) {
 	return turned
 }
 
-// answered clears all doubt.
-func (d *doubt) answered() (turned bool) {
-	turned = d.out
-	*d = doubt{}
-	return turned
-}
-
-// try lets the rank take requests again: one more failure and it is out, one
-// answer and the doubt is gone.
-func (d *doubt) try() {
+// release lets the rank take requests again, because nothing else can show
+// whether it is well: one more failure and it is out, one answer and the doubt
+// is gone.
+func (d *doubt) release() {
 	d.out, d.fails = false, failsToDoubt-1
 }

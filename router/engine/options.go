@@ -20,7 +20,7 @@ type Options struct {
 	// seconds, bounds headers, and leaves compression alone.
 	Transport http.RoundTripper
 	// Dial opens the connections of event subscribers and of the default
-	// Transport.
+	// Transport (a net.Dialer that finds vanished hosts).
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Clock stamps what engines say (the wall's).
 	Clock Clock
@@ -45,12 +45,13 @@ func (o *Options) defaults() {
 	if o.Getenv == nil {
 		o.Getenv = os.Getenv
 	}
-	if o.Dial == nil {
-		o.Dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Second}).DialContext
-	}
 	if o.Transport == nil {
+		dial := o.Dial
+		if dial == nil {
+			dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Second}).DialContext
+		}
 		o.Transport = &http.Transport{
-			DialContext:            o.Dial,
+			DialContext:            dial,
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    256,
 			IdleConnTimeout:        30 * time.Second,
@@ -75,7 +76,7 @@ const (
 	learnRetry    = time.Second
 	learnTimeout  = 2 * time.Second
 	tokenTimeout  = 2 * time.Second
-	trialPause    = 4 * time.Second
+	hearPeriod    = 2 * time.Second
 	drainPeriod   = 250 * time.Millisecond
 	maxTokenPage  = 32 << 20
 	maxTokenBody  = 8 << 20

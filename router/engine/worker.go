@@ -22,12 +22,13 @@ import (
 //
 // What they find goes into the worker under mu, and poke wakes run.
 type worker struct {
-	f    *Fleet
-	spec model.EngineSpec // as configured
-	key  string           // of the engine, from the environment
-	doors []*door
-	poke  chan struct{} // capacity 1
-	again chan struct{} // capacity 1: learn now
+	f      *Fleet
+	spec   model.EngineSpec // as configured
+	key    string           // of the engine, from the environment
+	doors  []*door
+	poke   chan struct{} // capacity 1
+	again  chan struct{} // capacity 1: learn now
+	trials chan struct{} // capacity 1: a rank is in doubt
 	// view is what requests need, see upstream.go.
 	view  atomic.Pointer[model.EngineSpec]
 	slots chan struct{} // of calls to its tokenizer
@@ -42,13 +43,11 @@ type worker struct {
 	sick     map[int]string // ranks that the engine itself says are not well
 	restarts []restart
 	started  map[int]time.Time // begin of the process, by rank or NoRank
-	replays  map[int]uint64    // by rank: replays asked for and not begun
 	found    map[string]model.Finding
 
 	// What follows belongs to run, and while it does not run to Set.
 	joined *model.WorkerSpec
 	told   map[int]bool // what the sink knows of each rank's life
-	said   map[string]string
 	subs   map[int]*subscription
 }
 
@@ -70,9 +69,9 @@ type door struct {
 
 func newWorker(f *Fleet, spec *model.EngineSpec) (*worker, error) {
 	w := &worker{
-		f: f, spec: *spec, poke: make(chan struct{}, 1), again: make(chan struct{}, 1), slots: make(chan struct{}, maxTokenCalls),
-		sick: map[int]string{}, started: map[int]time.Time{}, found: map[string]model.Finding{}, replays: map[int]uint64{},
-		told: map[int]bool{}, said: map[string]string{}, subs: map[int]*subscription{},
+		f: f, spec: *spec, poke: make(chan struct{}, 1), again: make(chan struct{}, 1), trials: make(chan struct{}, 1), slots: make(chan struct{}, maxTokenCalls),
+		sick: map[int]string{}, started: map[int]time.Time{}, found: map[string]model.Finding{},
+		told: map[int]bool{}, subs: map[int]*subscription{},
 	}
 	w.spec.Ranks = ranksOf(spec)
 	if name := spec.APIKeyEnv; name != "" {
@@ -148,9 +147,12 @@ func (w *worker) run(ctx context.Context) {
 	}
 	wg.Go(func() { w.load(ctx) })
 	wg.Go(func() { w.learn(ctx) })
+	wg.Go(func() { w.try(ctx) })
 	if transportOf(&w.spec) == transportHTTP {
 		wg.Go(func() { w.drain(ctx) })
 	}
+	tick := time.NewTicker(hearPeriod)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -160,6 +162,8 @@ func (w *worker) run(ctx context.Context) {
 		case <-w.poke:
 			w.tell()
 			w.follow(ctx)
+		case <-tick.C:
+			w.hear()
 		}
 	}
 }
