@@ -26,7 +26,8 @@ type batch struct {
 	data   []byte
 	ends   []int
 	marks  []mark
-	frames [][]byte // scratch of next
+	frames [][]byte // scratch of message
+	calm   int      // swaps in a row that used little of the memory
 }
 
 type mark struct {
@@ -78,11 +79,21 @@ func (q *queue) depth() (waiting int, dropped uint64) {
 	return len(q.pending.marks), q.dropped
 }
 
-// keepQueue is how much memory of a burst a batch keeps for the next.
-const keepQueue = 1 << 20
+// A batch keeps keepBatch of memory in quiet times. What a burst took on top is
+// let go after calm swaps that needed little of it: under load the sizes of
+// batches vary, and memory would only be made anew.
+const (
+	keepBatch = 1 << 20
+	calmSwaps = 256
+)
 
 func (b *batch) reset() {
-	if cap(b.data) > keepQueue || cap(b.ends) > keepQueue/16 {
+	if len(b.data) < cap(b.data)/4 && len(b.ends) <= cap(b.ends)/4 {
+		b.calm++
+	} else {
+		b.calm = 0
+	}
+	if b.calm >= calmSwaps && cap(b.data)+16*cap(b.ends) > keepBatch {
 		*b = batch{}
 		return
 	}

@@ -25,7 +25,7 @@ type SubscriberOptions struct {
 	// QueueMessages; one that never returns keeps Run from returning.
 	Handle      func(Message)
 	HandleBatch func(Batch)
-	// QueueMessages (10,000) and QueueBytes (64 MiB) bound what waits for the
+	// QueueMessages (50,000) and QueueBytes (32 MiB) bound what waits for the
 	// handler; as much again may be on its way through it. What comes on top is
 	// dropped, newest first, and counted: the publisher's numbers show the gap.
 	QueueMessages, QueueBytes int
@@ -52,10 +52,10 @@ func (o *SubscriberOptions) defaults() {
 		o.Topics = []string{""}
 	}
 	if o.QueueMessages <= 0 {
-		o.QueueMessages = 10_000
+		o.QueueMessages = 50_000
 	}
 	if o.QueueBytes <= 0 {
-		o.QueueBytes = 64 << 20
+		o.QueueBytes = 32 << 20
 	}
 	if o.Heartbeat == 0 {
 		o.Heartbeat = time.Second
