@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"adpdeck/router/engine/scrape"
 	"adpdeck/router/model"
 )
 
@@ -44,7 +43,7 @@ func (w *worker) check(ctx context.Context, d *door) {
 
 // ask puts the question once: empty is yes, else why not.
 func (w *worker) ask(ctx context.Context, d *door) (why string) {
-	a, err := w.fetch(ctx, under(d.base, "/health"), nil, scrape.MaxPageBytes, checkTimeout)
+	a, err := w.fetch(ctx, under(d.base, "/health"), nil, maxHealthPage, checkTimeout)
 	if err != nil {
 		return plain(err, checkTimeout)
 	}

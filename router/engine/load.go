@@ -26,6 +26,7 @@ func (w *worker) load(ctx context.Context) {
 			w.f.sink.Unobserved(w.spec.ID, cut(why))
 		} else {
 			w.took(&page)
+			w.refused(&page)
 			if w.view.Load().Ranks > 0 {
 				w.f.sink.Observe(w.spec.ID, sent, page.Reports())
 			}
@@ -270,6 +271,16 @@ func (w *worker) took(p *scrape.Page) {
 	if changed {
 		nudge(w.poke)
 	}
+}
+
+// refused shows what of a page was not used, by its first reason. It belongs to
+// load.
+func (w *worker) refused(p *scrape.Page) {
+	words := ""
+	if p.Refused.Count > 0 {
+		words = "not all that it says of its loads is used: " + cut(p.Refused.List[0].Detail)
+	}
+	w.finding(FindingFigures, model.Target{Worker: w.spec.ID, Rank: model.NoRank}, words, "compare its metrics page with what its kind and version should say")
 }
 
 // process takes the time at which the process behind a rank began: another one

@@ -51,7 +51,12 @@ func (o *Options) defaults() {
 			dial = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 5 * time.Second}).DialContext
 		}
 		o.Transport = &http.Transport{
-			DialContext:            dial,
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				// A dial outlives the request that wanted it: it needs an end of its own.
+				ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+				defer cancel()
+				return dial(ctx, network, address)
+			},
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    256,
 			IdleConnTimeout:        30 * time.Second,
@@ -78,6 +83,7 @@ const (
 	tokenTimeout  = 2 * time.Second
 	hearPeriod    = 2 * time.Second
 	drainPeriod   = 250 * time.Millisecond
+	maxHealthPage = 1 << 20 // a frontend lists its workers
 	maxTokenPage  = 32 << 20
 	maxTokenBody  = 8 << 20
 	maxTokenCalls = 4 // at one worker at a time

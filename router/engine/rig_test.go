@@ -168,7 +168,6 @@ const (
 type host struct {
 	mu      sync.Mutex
 	mode    mode
-	handler http.Handler
 	pages   map[string]string // answers by path
 	status  map[string]int
 	slow    map[string]time.Duration
@@ -269,7 +268,6 @@ type network struct {
 	hosts map[string]*host
 	wg    sync.WaitGroup
 	srvs  []*http.Server
-	open  int
 }
 
 func newNetwork() *network { return &network{hosts: map[string]*host{}} }

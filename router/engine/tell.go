@@ -13,6 +13,7 @@ const (
 	FindingDisagrees = "engine_disagrees" // the settings and the engine say different things
 	FindingUnknown   = "engine_unknown"   // nothing is known of a worker yet
 	FindingRefused   = "engine_refused"   // the router does not take the worker
+	FindingFigures   = "metrics_refused"  // some of its loads cannot be used
 	FindingEvents    = "events_unheard"   // a publisher of KV events cannot be heard
 )
 
