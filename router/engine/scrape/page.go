@@ -184,16 +184,6 @@ func unknown(rank int) model.RankReport {
 	}
 }
 
-// known reports whether anything is known of the rank.
-func known(r *Rank) bool {
-	for _, m := range []model.Maybe{r.Running, r.Waiting, r.Tokens, r.PendingTokens, r.KVUsedBlocks, r.KVTotalBlocks, r.CacheHit} {
-		if m.Known() {
-			return true
-		}
-	}
-	return r.Condition != Unsaid
-}
-
 // least is the smaller of two sizes, 0 standing for not said.
 func least(a, b int) int {
 	if a == 0 || b != 0 && b < a {

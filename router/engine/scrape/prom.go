@@ -69,8 +69,11 @@ type scanner struct {
 	refused *Refusals
 	chunk   []byte
 	ends    []int // where each line of chunk ends
-	lines   int   // lines handed to the parser
-	bad     int
+	// last is the family of the line before: a family's lines are together.
+	last   []byte
+	lastOK bool
+	lines  int // lines handed to the parser
+	bad    int
 	// marked says that the format has an end marker, ended that it was there.
 	marked, ended bool
 }
@@ -157,10 +160,14 @@ func (s *scanner) wants(line []byte) (name int, ok bool) {
 	if line[0] != s.prefix[0] && line[0] != processStart[0] {
 		return 0, false
 	}
+	if n := len(s.last); n < len(line) && line[n] == '{' && string(line[:n]) == string(s.last) {
+		return n, s.lastOK
+	}
 	for name < len(line) && line[name] != '{' && line[name] != ' ' && line[name] != '\t' {
 		name++
 	}
 	_, ok = s.wanted[string(line[:name])]
+	s.last, s.lastOK = line[:name], ok
 	return name, ok
 }
 
