@@ -120,12 +120,6 @@ func TestBeforeFakesOfEachKind(t *testing.T) {
 				s.URL = e.URL(model.NoRank)
 				tc.spec(e, s)
 			})
-			if tc.cfg.Kind == model.EngineTRTLLM { // it says its ranks when it has worked
-				s.await(t, "a finding", 10*time.Second, func() bool { return len(s.findings) > 0 })
-				go func() {
-					_, _ = http.Post(e.URL(model.NoRank)+"/v1/completions", "application/json", strings.NewReader(`{"model":"fake-model","prompt":"hi","max_tokens":64}`))
-				}()
-			}
 			s.await(t, "joined", 10*time.Second, func() bool { return s.joined["w"].Ranks == 2 && s.live["w/1"] })
 			s.await(t, "models", 10*time.Second, func() bool { return fmt.Sprint(s.joined["w"].Models) == "[fake-model]" })
 			target := model.Target{Worker: "w", Rank: 1}
