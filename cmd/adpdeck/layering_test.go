@@ -37,6 +37,8 @@ var rooms = map[string]struct {
 	"router/prefix":       {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/prefix/event": {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
 	"router/cluster":      {own: []string{"router/model"}},
+	"router/engine":       {own: []string{"router/model", "router/prefix/event", "router/engine"}, outside: []string{"github.com/tidwall/gjson", "github.com/nats-io/nats.go"}},
+	"router/engine/steer": {own: []string{"router/model"}, outside: []string{"github.com/tidwall/gjson"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each
