@@ -1,6 +1,5 @@
-// Package body reads the top-level fields of a JSON request body and writes
-// single ones, without decoding or encoding the rest: what a client sent and
-// nobody asked about reaches the engine byte for byte.
+// Package body reads the top-level fields of a JSON request body where they
+// stand, without decoding the rest.
 //
 // It refuses what two readers could understand differently: text that is not
 // JSON, a top level that is not an object, a field that is given twice, and
@@ -28,19 +27,12 @@ var ErrBody = errors.New("request body")
 // Doc is a body that was read. Its bytes must not be written any more.
 type Doc struct {
 	raw    []byte
-	open   int // where the fields begin: after the opening brace
 	fields []field
 }
 
 type field struct {
 	name  string
-	value gjson.Result // its Index is its place in raw
-}
-
-// Field is one top-level field to set: JSON replaces its value, or is added.
-type Field struct {
-	Name string
-	JSON []byte
+	value gjson.Result
 }
 
 // Parse reads a body. The document keeps raw. The error wraps ErrBody.
@@ -55,12 +47,11 @@ func Parse(raw []byte) (*Doc, error) {
 	if start < 0 || len(bytes.TrimLeft(raw[:start], " \t\r\n")) > 0 {
 		return nil, fmt.Errorf("%w is not a JSON object: send one, for example {\"model\": …}", ErrBody)
 	}
-	d := &Doc{raw: raw, open: start + 1, fields: make([]field, 0, 16)}
+	d := &Doc{raw: raw, fields: make([]field, 0, 16)}
 	// raw is not written any more, so that it may be viewed as a string.
 	text := unsafe.String(unsafe.SliceData(raw), len(raw))
 	var err error
 	gjson.Parse(text[start:]).ForEach(func(key, value gjson.Result) bool {
-		value.Index += start
 		if _, ok := d.find(key.Str); ok {
 			err = fmt.Errorf("%w gives the field %.64q twice: give it once", ErrBody, key.Str)
 			return false
@@ -99,56 +90,6 @@ func (d *Doc) find(name string) (int, bool) {
 		}
 	}
 	return 0, false
-}
-
-// With returns the body with these fields set, as a copy; without any, the body
-// itself. A field that is named twice has its last value.
-func (d *Doc) With(set ...Field) []byte {
-	if len(set) == 0 {
-		return d.raw
-	}
-	size := len(d.raw)
-	for _, s := range set {
-		size += len(s.Name) + len(s.JSON) + 4
-	}
-	out := make([]byte, 0, size)
-	out = append(out, d.raw[:d.open]...)
-	added := false
-	for i, s := range set {
-		if _, ok := d.find(s.Name); ok || named(set[i+1:], s.Name) {
-			continue
-		}
-		if added {
-			out = append(out, ',')
-		}
-		out = gjson.AppendJSONString(out, s.Name)
-		out = append(append(out, ':'), s.JSON...)
-		added = true
-	}
-	if added && len(d.fields) > 0 {
-		out = append(out, ',')
-	}
-	at := d.open
-	for i := range d.fields {
-		f := &d.fields[i]
-		for k := len(set) - 1; k >= 0; k-- {
-			if set[k].Name == f.name {
-				out = append(append(out, d.raw[at:f.value.Index]...), set[k].JSON...)
-				at = f.value.Index + len(f.value.Raw)
-				break
-			}
-		}
-	}
-	return append(out, d.raw[at:]...)
-}
-
-func named(set []Field, name string) bool {
-	for i := range set {
-		if set[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // depth is the deepest nesting of the text, read as JSON; of other text it is
