@@ -60,6 +60,7 @@ func (g *Gateway) Drain(ctx context.Context) {
 	}
 	g.stop()
 	<-g.idle
+	g.prompts.Close()
 	g.direct.CloseIdleConnections()
 }
 

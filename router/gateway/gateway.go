@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"adpdeck/router"
+	"adpdeck/router/gateway/prompt"
 	"adpdeck/router/model"
 )
 
@@ -55,6 +56,7 @@ type Gateway struct {
 	direct  *http.Transport // for engines that bring none
 	metrics *metrics
 	view    *view
+	prompts *prompt.Reader
 	leases  *leases
 
 	ids  atomic.Int64 // of requests, given
@@ -78,9 +80,10 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		router: o.Router, engines: o.Engines, spec: o.Spec, clock: o.Clock, log: o.Log,
-		direct: transport(), view: newView(o.Router, o.Clock), leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
+		direct: transport(), view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
 	}
 	g.hard, g.stop = context.WithCancel(context.Background())
+	g.prompts = prompt.New(prompt.Options{Mode: o.Spec.Tokenize, BlockTokens: g.view.block, Tokenize: g.view.tokenize, Clock: o.Clock})
 	g.metrics = newMetrics(g)
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite:       rewrite,

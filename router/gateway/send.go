@@ -89,7 +89,6 @@ func (t *trip) place() error {
 		return err
 	}
 	t.booked, t.decision, t.target = true, d, d.Target
-	t.g.metrics.placed(t)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -26,10 +25,11 @@ type trip struct {
 	ctx    context.Context // also when time is up or the gateway stops
 	cancel context.CancelCauseFunc
 
-	doc  *body.Doc
-	held int64 // bytes of the body that are counted as held
-	req  model.Request
-	hide bool // the client did not ask for the usage that it would get
+	doc    *body.Doc
+	held   int64 // bytes of the body that are counted as held
+	req    model.Request
+	hashed bool // blocks of the prompt are known
+	hide   bool // the client did not ask for the usage that it would get
 
 	booked   bool // req.ID is on the router's books
 	decision model.Decision
@@ -65,6 +65,7 @@ func (g *Gateway) carry(route model.Route) http.Handler {
 		defer func() {
 			p := recover()
 			t.close(p)
+			t.w.free()
 			unstop()
 			done()
 			t.cancel(nil)
@@ -125,6 +126,7 @@ func (t *trip) read(r *http.Request) error {
 	t.hide = hidesUsage(t.route, t.doc)
 	p := t.g.prompts.Read(t.ctx, prompt.Source{Route: t.route, Doc: t.doc, Conv: t.req.Conv})
 	p.Fill(&t.req)
+	t.hashed = len(p.Locals) > 0
 	t.g.metrics.prompt(p.How)
 	return nil
 }
@@ -284,5 +286,3 @@ func (w *writer) free() {
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
 	}
 }
-
-var _ io.Writer = (*writer)(nil)

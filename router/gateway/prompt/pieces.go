@@ -12,7 +12,6 @@ import (
 
 	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
-	"adpdeck/router/prefix"
 )
 
 // errPieces says that a prompt cannot be tokenised in pieces.
@@ -195,6 +194,5 @@ func (j *job) ask(ctx context.Context, body []byte) ([]uint32, error) {
 }
 
 func (j *job) askAs(ctx context.Context, route model.Route, body []byte) ([]uint32, error) {
-	ids, err := j.r.opt.Tokenize(ctx, j.source.Conv.Model, route, body)
-	return prefix.Tokens(ids), err
+	return j.r.opt.Tokenize(ctx, j.source.Conv.Model, route, body)
 }

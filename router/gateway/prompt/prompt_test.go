@@ -216,7 +216,7 @@ func TestTailsAreWholes(t *testing.T) {
 			if got.How != Tokenized && got.How != Tail {
 				t.Fatalf("%s was read as %s", text, got.How)
 			}
-			if diff := cmp.Diff(hashed(prefix.Tokens(want), ""), got.Locals); diff != "" || got.Tokens != len(want) {
+			if diff := cmp.Diff(hashed(want, ""), got.Locals); diff != "" || got.Tokens != len(want) {
 				t.Fatalf("%s (%s): %d tokens, want %d\n%s", text, got.How, got.Tokens, len(want), diff)
 			}
 			if got.How == Tail {
@@ -254,7 +254,7 @@ func TestWhatDoesNotDivideIsNotTrusted(t *testing.T) {
 				got := r.Read(t.Context(), source(t, k.route, "c", k.body()))
 				r.settle()
 				want, _ := y.tokenize(t.Context(), "m", k.route, []byte(k.body()))
-				if diff := cmp.Diff(hashed(prefix.Tokens(want), ""), got.Locals); diff != "" {
+				if diff := cmp.Diff(hashed(want, ""), got.Locals); diff != "" {
 					t.Fatalf("turn %d, %s: %s", turn, got.How, diff)
 				}
 			}
@@ -317,7 +317,7 @@ func TestSlowTokeniser(t *testing.T) {
 		if got.How != Remembered || got.Guessed || took != 0 {
 			t.Errorf("grown: %s after %v", got.How, took)
 		}
-		if diff := cmp.Diff(hashed(prefix.Tokens(want), ""), got.Locals); diff != "" {
+		if diff := cmp.Diff(hashed(want, ""), got.Locals); diff != "" {
 			t.Errorf("what is remembered is not what was sent: %s", diff)
 		}
 		time.Sleep(6 * time.Second) // the bubble's clock: the call has ended
@@ -334,7 +334,7 @@ func TestFailingTokeniserIsLeftAlone(t *testing.T) {
 	calls := 0
 	r := newReader(t, ModeEngine, nil, func(o *Options) {
 		o.Clock = clock
-		o.Tokenize = func(ctx context.Context, m string, route model.Route, b []byte) ([]int32, error) {
+		o.Tokenize = func(ctx context.Context, m string, route model.Route, b []byte) ([]uint32, error) {
 			calls++
 			return y.tokenize(ctx, m, route, b)
 		}

@@ -41,7 +41,7 @@ type Options struct {
 	BlockTokens func() int
 	// Tokenize asks an engine that serves the model for the tokens of a request
 	// body, in the form of the route.
-	Tokenize func(ctx context.Context, model string, route model.Route, body []byte) ([]int32, error)
+	Tokenize func(ctx context.Context, model string, route model.Route, body []byte) ([]uint32, error)
 	Clock    interface{ Now() time.Time }
 	// Wait is how long a request waits for a tokeniser (default 30 ms), Limit how
 	// long a call may take (default 5 s), AtOnce how many run (default 8).
@@ -145,13 +145,9 @@ func (r *Reader) Read(ctx context.Context, s Source) Prompt {
 	f := formOf(s.Route, s.Doc)
 	p := Prompt{How: Unhashed, Salt: saltOf(s.Doc), Children: children(s.Doc, f.more)}
 	p.Tokens = max(len(f.ids), guess(len(f.text))) + guess(f.moreBytes)
-	block := 0
-	if r.opt.BlockTokens != nil && r.opt.Mode != ModeNone && s.Route != model.RouteEmbeddings {
-		block = r.opt.BlockTokens()
-	}
-	h, err := prefix.NewHasher(block, prefix.Seed("", p.Salt))
-	if err != nil {
-		return p // the block size is not known yet
+	h, err := prefix.NewHasher(r.block(), prefix.Seed("", p.Salt))
+	if err != nil || s.Route == model.RouteEmbeddings {
+		return p // the block size is not known, or nothing is cached by blocks
 	}
 	j := job{r: r, source: s, form: f, hasher: h, more: guess(f.moreBytes)}
 	switch {
@@ -161,14 +157,47 @@ func (r *Reader) Read(ctx context.Context, s Source) Prompt {
 	case len(f.text) == 0:
 	case r.opt.Mode == ModeEngine && (f.plain || len(f.messages) > 0) && j.engine(ctx, &p):
 	default:
-		p.How, p.Guessed = Text, true
-		j.hasher = h.WithSeed(prefix.Seed("", p.Salt) + textSeed)
-		// Texts have a memory of their own, beside what the tokeniser said.
-		j.source.Conv.Tenant += "\x00text"
-		j.fill(&p, pseudo(make([]uint32, 0, guess(len(f.text))), f.text), head{})
-		p.Lead = nil
+		j.guess(&p)
 	}
 	return p
+}
+
+// guess hashes the text itself. Texts have a memory of their own, beside what a
+// tokeniser said of the same conversation.
+func (j *job) guess(p *Prompt) {
+	p.How, p.Guessed = Text, true
+	j.hasher = j.hasher.WithSeed(prefix.Seed("", p.Salt) + textSeed)
+	if !j.source.Conv.Keyless() {
+		j.source.Conv.Tenant += "\x00text"
+	}
+	text := j.form.text
+	j.fill(p, pseudo(make([]uint32, 0, guess(len(text))), text), head{})
+	p.Lead = nil
+}
+
+// ReadRaw reads a prompt that is given outside a body, as tokens or else as text,
+// which is not tokenised.
+func (r *Reader) ReadRaw(conv model.ConvKey, ids []uint32, text, lora, salt string) Prompt {
+	p := Prompt{How: Unhashed, Salt: salt, Tokens: max(len(ids), guess(len(text)))}
+	h, err := prefix.NewHasher(r.block(), prefix.Seed(lora, salt))
+	if err != nil || p.Tokens == 0 {
+		return p
+	}
+	j := job{r: r, source: Source{Conv: conv}, form: form{ids: ids, text: []byte(text)}, hasher: h}
+	if p.How = Tokens; len(ids) > 0 {
+		j.fill(&p, ids, head{})
+	} else {
+		j.guess(&p)
+	}
+	return p
+}
+
+// block is the block size, 0 where nothing is hashed.
+func (r *Reader) block() int {
+	if r.opt.BlockTokens == nil || r.opt.Mode == ModeNone {
+		return 0
+	}
+	return r.opt.BlockTokens()
 }
 
 // job is the reading of one prompt.

@@ -35,7 +35,7 @@ type toyBody struct {
 	Messages []struct{ Role, Content string }
 }
 
-func (y *toy) tokenize(ctx context.Context, _ string, route model.Route, body []byte) ([]int32, error) {
+func (y *toy) tokenize(ctx context.Context, _ string, route model.Route, body []byte) ([]uint32, error) {
 	if y.delay != nil {
 		select {
 		case <-y.delay:
@@ -58,7 +58,7 @@ func (y *toy) tokenize(ctx context.Context, _ string, route model.Route, body []
 	y.calls++
 	y.bytes += len(text)
 	y.mu.Unlock()
-	var ids []int32
+	var ids []uint32
 	if b.Special == nil || *b.Special {
 		ids = append(ids, 1)
 	}
@@ -90,7 +90,7 @@ var (
 
 // encode splits at special tokens, then into words, and merges inside a word: the
 // longest of its known parts first.
-func (y *toy) encode(ids []int32, text string) []int32 {
+func (y *toy) encode(ids []uint32, text string) []uint32 {
 	for text != "" {
 		at := special.FindStringIndex(text)
 		if at == nil {
@@ -114,7 +114,7 @@ func (y *toy) encode(ids []int32, text string) []int32 {
 
 // merge takes pieces of up to five bytes whose sum allows it, else single bytes,
 // so that how a text divides depends on what follows.
-func merge(ids []int32, w string) []int32 {
+func merge(ids []uint32, w string) []uint32 {
 	for len(w) > 0 {
 		n := min(5, len(w))
 		for n > 1 && id(w[:n])%3 != 0 {
@@ -126,10 +126,10 @@ func merge(ids []int32, w string) []int32 {
 	return ids
 }
 
-func id(s string) int32 {
+func id(s string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(s))
-	return int32(h.Sum32() & 0x7ffffff)
+	return h.Sum32() & 0x7ffffff
 }
 
 type stoppedClock struct {
