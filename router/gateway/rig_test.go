@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"adpdeck/router"
+	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
 )
@@ -43,15 +44,15 @@ type fakeEngines struct {
 	client   *http.Transport
 }
 
-func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (Upstream, error) {
+func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.servers[t.Worker]
 	if s == nil {
-		return Upstream{}, fmt.Errorf("no worker %q", t.Worker)
+		return engine.Upstream{}, fmt.Errorf("no worker %q", t.Worker)
 	}
 	u, err := url.Parse(s.URL)
-	up := Upstream{Base: u, Header: http.Header{}, Strip: []string{"X-Data-Parallel-Rank", "X-Session-Id"}, Channel: f.channel, Transport: f.client}
+	up := engine.Upstream{Base: u, Header: http.Header{}, Strip: []string{"X-Data-Parallel-Rank", "X-Session-Id"}, Channel: f.channel, Transport: f.client}
 	if t.Rank != model.NoRank {
 		up.Header.Set("X-Data-Parallel-Rank", strconv.Itoa(t.Rank))
 	} else {
@@ -70,12 +71,12 @@ func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (int, stri
 	return n, "header", err == nil
 }
 
-func (f *fakeEngines) Tokenize(_ context.Context, _ string, _ model.Route, body []byte) (TokenList, error) {
+func (f *fakeEngines) Tokenize(_ context.Context, _ string, _ model.Route, body []byte) (engine.TokenList, error) {
 	if f.tokens == nil {
-		return TokenList{}, errors.New("no tokenizer")
+		return engine.TokenList{}, errors.New("no tokenizer")
 	}
 	ids, err := f.tokens(body)
-	return TokenList{Tokens: ids}, err
+	return engine.TokenList{Tokens: ids}, err
 }
 
 func (f *fakeEngines) Models() []byte { return []byte(`{"object":"list","data":[{"id":"m"}]}`) }
@@ -86,11 +87,11 @@ func (f *fakeEngines) Workers() []model.EngineSpec {
 	return append([]model.EngineSpec(nil), f.specs...)
 }
 
-func (f *fakeEngines) Health() (all []WorkerHealth) {
+func (f *fakeEngines) Health() (all []engine.WorkerHealth) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, s := range f.specs {
-		all = append(all, WorkerHealth{ID: s.ID, Ranks: s.Ranks, Live: s.Ranks})
+		all = append(all, engine.WorkerHealth{ID: s.ID, Ranks: s.Ranks, Live: s.Ranks})
 	}
 	return all
 }

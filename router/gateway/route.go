@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
 	"adpdeck/router/gateway/body"
 	"adpdeck/router/gateway/convid"
@@ -120,7 +121,7 @@ func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer
 	return g.routeAnswer(req, &d, &up), nil
 }
 
-func (g *Gateway) routeAnswer(req *model.Request, d *model.Decision, up *Upstream) *routeAnswer {
+func (g *Gateway) routeAnswer(req *model.Request, d *model.Decision, up *engine.Upstream) *routeAnswer {
 	a := &routeAnswer{
 		ID: strconv.FormatInt(req.ID, 10), Worker: d.Target.Worker, URL: up.Base.String(), Headers: map[string]string{},
 		Strip: up.Strip, Channel: up.Channel, MatchedTokens: d.Placement.MatchTokens, PromptTokens: req.PromptTokens,

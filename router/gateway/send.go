@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
 	"adpdeck/router/gateway/convid"
 	"adpdeck/router/gateway/tap"
@@ -165,7 +166,7 @@ func isDial(err error) bool {
 type watch struct{ reused, begun bool }
 
 // outgoing is the request as this engine gets it.
-func (t *trip) outgoing(out *http.Request, up *Upstream, seen *watch) (*http.Request, error) {
+func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*http.Request, error) {
 	fields := up.Body
 	if t.hide {
 		fields = append(fields[:len(fields):len(fields)], steer.Field{Name: "stream_options.include_usage", JSON: []byte("true")})

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"adpdeck/router/engine"
 	"adpdeck/router/model"
 )
 
@@ -60,7 +61,7 @@ func (v *view) tokenize(ctx context.Context, name string, route model.Route, bod
 		if !serves(w, name) {
 			continue
 		}
-		var got TokenList
+		var got engine.TokenList
 		if got, err = v.engines.Tokenize(ctx, w.ID, route, body); err == nil {
 			return got.Tokens, nil
 		}

@@ -1,0 +1,2 @@
+// Package engine speaks to the engines behind a router.
+package engine
