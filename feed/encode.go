@@ -114,7 +114,8 @@ func encodeChange(epoch string, seq uint64, ch *model.Change) (msgs [][]byte, le
 	if err != nil {
 		return nil, 0, fmt.Errorf("encode change: %w", err)
 	}
-	p := newPacker(
+	p := newPacker( // what has left first: a message may end anywhere
+		listOf("workers_gone", ch.WorkersGone), listOf("ranks_gone", ch.RanksGone),
 		listOf("workers", ch.Workers), listOf("ranks", ch.Ranks), listOf("index", ch.Index), listOf("gone", ch.Gone),
 		listOf("convs", ch.Convs), listOf("revisions", ch.Revisions),
 	)

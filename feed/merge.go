@@ -8,7 +8,8 @@ import (
 	"adpdeck/router/model"
 )
 
-// Merge returns the state that s becomes by ch; neither is written. Objects are
+// Merge returns the state that s becomes by ch; neither is written. Workers and
+// ranks that have left go first, with what is listed of them. Objects are
 // replaced by identity (worker id, target, conversation key, version, event
 // id), every list keeps its order and its bound:
 //
@@ -72,6 +73,9 @@ func (m *Merger) Apply(ch *model.Change) *model.State {
 	if ch.Source != nil {
 		next.Source = *ch.Source
 	}
+	if len(ch.WorkersGone)+len(ch.RanksGone) > 0 {
+		depart(&next, ch)
+	}
 	next.Workers = upsert(next.Workers, ch.Workers, workerTarget, model.Target.Less)
 	next.Ranks = upsert(next.Ranks, ch.Ranks, rankTarget, model.Target.Less)
 	next.Index = upsert(next.Index, ch.Index, indexTarget, model.Target.Less)
@@ -88,6 +92,34 @@ func (m *Merger) Apply(ch *model.Change) *model.State {
 	}
 	m.state = &next
 	return m.state
+}
+
+// depart takes away the workers that have left with their ranks, and the ranks
+// that workers have lost.
+func depart(s *model.State, ch *model.Change) {
+	workers := make(map[string]bool, len(ch.WorkersGone))
+	for _, id := range ch.WorkersGone {
+		workers[id] = true
+	}
+	ranks := make(map[model.Target]bool, len(ch.RanksGone))
+	for _, t := range ch.RanksGone {
+		ranks[t] = true
+	}
+	left := func(t model.Target) bool { return workers[t.Worker] || ranks[t] }
+	s.Workers = without(s.Workers, func(w *model.Worker) bool { return workers[w.ID] })
+	s.Ranks = without(s.Ranks, func(r *model.Rank) bool { return left(r.Target) })
+	s.Index = without(s.Index, func(r *model.IndexRank) bool { return left(r.Target) })
+}
+
+// without copies list but for what goes.
+func without[T any](list []T, goes func(*T) bool) []T {
+	kept := make([]T, 0, len(list))
+	for i := range list {
+		if !goes(&list[i]) {
+			kept = append(kept, list[i])
+		}
+	}
+	return kept
 }
 
 // index sorts convs, drops double keys and what exceeds the bound, and builds

@@ -54,6 +54,15 @@ func TestMergeProperty(t *testing.T) {
 				Convs:   rapid.SliceOf(conv).Draw(t, "changed"),
 				Gone:    rapid.SliceOf(key).Draw(t, "gone"),
 				Ranks:   rapid.SliceOf(rank).Draw(t, "changed ranks"),
+
+				WorkersGone: rapid.SliceOfN(rapid.SampledFrom([]string{"w0", "w2", "w10"}), 0, 1).Draw(t, "workers gone"),
+			}
+			for _, r := range rapid.SliceOfN(rank, 0, 2).Draw(t, "ranks gone") {
+				ch.RanksGone = append(ch.RanksGone, r.Target)
+			}
+			for _, r := range ch.Ranks {
+				ch.Workers = append(ch.Workers, model.Worker{ID: r.Target.Worker, Waiting: r.Tokens})
+				ch.Index = append(ch.Index, model.IndexRank{Target: r.Target, Device: r.Tokens})
 			}
 			if n := len(before.Convs); n > 0 && rapid.Bool().Draw(t, "same pointer again") {
 				c := before.Convs[rapid.IntRange(0, n-1).Draw(t, "which")]
@@ -74,7 +83,7 @@ func deepCopy(s *model.State) *model.State {
 		v := *p
 		c.Convs[i] = &v
 	}
-	c.Ranks = slices.Clone(s.Ranks)
+	c.Ranks, c.Workers, c.Index = slices.Clone(s.Ranks), slices.Clone(s.Workers), slices.Clone(s.Index)
 	return &c
 }
 
@@ -85,6 +94,12 @@ func same(t *rapid.T, what string, got, want *model.State) {
 	}
 	if d := cmp.Diff(want.Ranks, got.Ranks, cmpopts.EquateEmpty()); d != "" {
 		t.Fatalf("%s: ranks (-want +got):\n%s", what, d)
+	}
+	if d := cmp.Diff(want.Workers, got.Workers, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s: workers (-want +got):\n%s", what, d)
+	}
+	if d := cmp.Diff(want.Index, got.Index, cmpopts.EquateEmpty()); d != "" {
+		t.Fatalf("%s: index (-want +got):\n%s", what, d)
 	}
 }
 
@@ -120,15 +135,30 @@ func slowMerge(s *model.State, ch *model.Change) *model.State {
 		out.Convs = append(out.Convs, c)
 	}
 	slices.SortFunc(out.Convs, convOrder)
-	ranks := map[model.Target]model.Rank{}
-	for _, r := range append(slices.Clone(s.Ranks), ch.Ranks...) {
-		ranks[r.Target] = r
+	left := func(t model.Target) bool {
+		return slices.Contains(ch.WorkersGone, t.Worker) || slices.Contains(ch.RanksGone, t)
 	}
-	for _, r := range ranks {
-		out.Ranks = append(out.Ranks, r)
-	}
-	slices.SortFunc(out.Ranks, rankOrder)
+	out.Ranks = slowRows(s.Ranks, ch.Ranks, rankTarget, left)
+	out.Index = slowRows(s.Index, ch.Index, indexTarget, left)
+	out.Workers = slowRows(s.Workers, ch.Workers, workerTarget, func(t model.Target) bool { return slices.Contains(ch.WorkersGone, t.Worker) })
 	return &out
+}
+
+func slowRows[T any](old, fresh []T, target func(*T) model.Target, left func(model.Target) bool) (out []T) {
+	rows := map[model.Target]T{}
+	for i := range old {
+		if t := target(&old[i]); !left(t) {
+			rows[t] = old[i]
+		}
+	}
+	for i := range fresh {
+		rows[target(&fresh[i])] = fresh[i]
+	}
+	for _, r := range rows {
+		out = append(out, r)
+	}
+	slices.SortFunc(out, func(a, b T) int { return target(&a).Compare(target(&b)) })
+	return out
 }
 
 func rankOrder(a, b model.Rank) int {

@@ -64,10 +64,19 @@ func (r *Router) forgetGone(key model.ConvKey) {
 	if !ok {
 		return
 	}
-	s := r.rank(b.Target)
-	if s == nil || s.blocked || b.Source == model.PinAuto && r.affinity() && r.idledOut(key) {
+	if r.isGone(b.Target) || b.Source == model.PinAuto && r.affinity() && r.idledOut(key) {
 		r.binds.Remove(key)
 	}
+}
+
+// isGone reports that what is bound to a target is to be placed once more; with
+// NoRank the target is a worker whose engine picks the rank.
+func (r *Router) isGone(t model.Target) bool {
+	at, ok := r.byID[t.Worker]
+	if !ok || !r.workers[at].answers(t.Rank) {
+		return true
+	}
+	return t.Rank >= 0 && r.workers[at].ranks[t.Rank].blocked
 }
 
 // tie binds the conversation of a turn that was just placed, or renews its
@@ -88,14 +97,19 @@ func (r *Router) tie(b *booking) {
 	if !ok {
 		t.tied, t.conv.served = true, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
-		if r.binds.Len() >= r.binds.Size() {
-			if old, ok := r.owners.victim(key.Tenant, r.binds.Size()); ok {
-				r.binds.Remove(old)
-			}
-		}
+		r.makeRoom(key)
 	}
 	r.binds.Set(key, bind)
 	r.owners.bound(key, r.now)
+}
+
+// makeRoom lets a binding go, fairly, where there is no room for key's.
+func (r *Router) makeRoom(key model.ConvKey) {
+	if r.binds.Len() >= r.binds.Size() {
+		if old, ok := r.owners.victim(key.Tenant, r.binds.Size()); ok {
+			r.binds.Remove(old)
+		}
+	}
 }
 
 // begin notes where the first turn of an unbound conversation is on its way to.
@@ -105,7 +119,7 @@ func (r *Router) begin(b *booking) {
 		return
 	}
 	if _, bound := r.binds.Get(t.conv.data.Key); !bound {
-		t.conv.starting = model.Target{Worker: r.workers[b.Worker].spec.ID, Rank: t.chosen}
+		t.conv.starting = model.Target{Worker: r.places[b.Worker].spec.ID, Rank: t.chosen}
 		t.conv.startedBy = b.ID
 	}
 }

@@ -211,6 +211,10 @@ func (r *Router) writeAll(changes []change) (settings bool) {
 			if c.after.binding.Source == model.PinNone {
 				continue
 			}
+			if !r.there(c.after.binding.Target) { // an undo; its rank has left since
+				r.binds.Remove(c.object.conv)
+				continue
+			}
 			if c.old {
 				back = append(back, pin.Entry{Key: c.object.conv, Binding: c.after.binding})
 				continue
@@ -253,7 +257,7 @@ func (r *Router) read(o *object) (v value) {
 	case weightObject:
 		v.weight = r.settings.WeightOf(o.target)
 	case availObject:
-		v.drain = r.rank(o.target).drain
+		v.drain = r.drains(o.target)
 	case pinObject:
 		v.pin, _ = r.ops.Get(o.conv)
 	case bindingObject:
@@ -278,7 +282,7 @@ func (r *Router) write(c *change) {
 			r.drops = append(r.drops, r.binds.Resize(next.AttentionDpConfig.KVCacheRoutingMaxSessions)...)
 		}
 	case availObject:
-		r.rank(o.target).drain = c.after.drain
+		r.setDrain(o.target, c.after.drain)
 	case pinObject:
 		// The plan has made sure that there is room.
 		_ = r.ops.Set(o.conv, c.after.pin)

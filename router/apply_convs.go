@@ -81,6 +81,8 @@ func (r *Router) checkTaking(cmd *model.Command) *model.Refusal {
 	switch {
 	case s == nil:
 		return refusal(model.RefusedTarget, r.ranksAre(t.Worker), "%s to %s: no such rank", cmd.Verb, t)
+	case s.down:
+		return refusal(model.RefusedDraining, "choose another rank", "%s to %s: the rank does not answer", cmd.Verb, t)
 	case s.blocked && cmd.Verb == model.VerbMigrate: // it would count as gone
 		return refusal(model.RefusedDraining, "choose another rank", "%s to %s: rank is blocked", cmd.Verb, t)
 	case s.drain:

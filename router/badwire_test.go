@@ -83,7 +83,7 @@ func TestBadWireNeverOvercounts(t *testing.T) {
 			text := s.grow(rng)
 			e.turn(t, s.conv, text)
 			if rng.IntN(60) == 0 {
-				rank := b.know.targets[rng.IntN(6)]
+				rank := b.targets()[rng.IntN(6)]
 				w.forget(rank)
 				e.restart(rank)
 				e.serve(rank, prompt(uint32(5000+i), 2, 3)) // the new process speaks

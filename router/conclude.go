@@ -32,7 +32,7 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 		r.loseTo(t, w, i, rank)
 	}
 	if len(t.chain) > 0 {
-		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target)})
+		r.notes = append(r.notes, note{slices.Clone(t.chain), r.slot(t.target), t.chainGen})
 		t.chain = t.chain[:0]
 	}
 	w.ranks[rank].load.Requests++
@@ -48,6 +48,9 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	}
 	r.stamp++
 	r.decide(w, i, tookNs)
+	if t.channel != "" || len(r.probes) > 0 {
+		r.ask(w, b)
+	}
 }
 
 // heldAt is how many tokens of request i the rank holds: what the engine found,
@@ -55,7 +58,7 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 func (r *Router) heldAt(w *worker, i, rank int) int {
 	g := &w.batch
 	if t := &g.bookings[i].Value; g.matches[i] == nil && t.looked && rank != model.NoRank {
-		return t.held[rank]
+		return t.heldOn(rank)
 	}
 	return match(g.matches[i], rank)
 }
@@ -64,7 +67,7 @@ func (r *Router) heldAt(w *worker, i, rank int) int {
 // pin, chose the rank.
 func (r *Router) loseTo(t *turn, w *worker, i, rank int) {
 	t.lostTo = ""
-	if !t.looked || t.held[rank] >= t.known {
+	if !t.looked || t.heldOn(rank) >= t.known {
 		return
 	}
 	t.lostTo = model.LostMode
@@ -142,6 +145,8 @@ func (r *Router) placement(w *worker, i int) model.Placement {
 		p.Phase = model.PhaseBound
 	case bySteering:
 		p.Phase = model.PhaseSteered
+	case enginePicks:
+		p.Phase = model.PhaseEngine
 	}
 	if rank != model.NoRank {
 		p.AddedTokens = float64(stateTokens(r.policy(), p.PromptTokens, p.MatchTokens))

@@ -50,7 +50,7 @@ func inMode(m model.RouterMode, set ...model.FieldValue) func(*Config) {
 
 func newEngine(b *bench, capacity int) *fakeEngine {
 	e := &fakeEngine{b: b, ranks: map[model.Target]*fakeCache{}}
-	for i, t := range b.know.targets {
+	for i, t := range b.targets() {
 		c := &fakeCache{holds: map[event.Hash]bool{}, blocks: capacity, salt: event.Hash(i) * 0x9e3779b97f4a7c15}
 		c.enc.Form = event.Form(i % 2)
 		e.ranks[t] = c

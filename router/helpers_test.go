@@ -50,6 +50,14 @@ func newBench(t tester, workers, ranks int, policy model.Policy, change ...func(
 	return b
 }
 
+// targets are the ranks that are there, ordered.
+func (b *bench) targets() (all []model.Target) {
+	for _, s := range b.know.seats.Load().all {
+		all = append(all, s.target)
+	}
+	return all
+}
+
 func conversation(id string) model.ConvKey { return model.ConvKey{ID: id} }
 
 func at(worker string, rank int) model.Target { return model.Target{Worker: worker, Rank: rank} }

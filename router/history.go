@@ -137,8 +137,16 @@ func (h *history) blocker(u *undoRecord) uint64 {
 
 // event tells operators something.
 func (r *Router) event(level, who, what string, version uint64) {
+	kind := model.EventRouter
+	if who != "router" {
+		kind = model.EventOperator
+	}
+	r.tell(model.Event{Level: level, Who: who, What: what, Version: version, Kind: kind})
+}
+
+// tell tells operators something; number and time are given here.
+func (r *Router) tell(e model.Event) {
 	r.stamp++
-	r.history.events.push(model.Event{
-		ID: r.history.events.n + 1, At: r.now, Level: level, Who: who, What: what, Version: version,
-	})
+	e.ID, e.At = r.history.events.n+1, r.now
+	r.history.events.push(e)
 }

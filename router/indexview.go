@@ -13,8 +13,10 @@ import (
 // indexView is what screens see of the index. What feeds and index say is
 // gathered without the router's lock; the windows are kept under it.
 type indexView struct {
-	mu       sync.Mutex // guards what is gathered; taken before no other but a source's
-	seen     []model.IndexRank
+	mu       sync.Mutex        // guards what is gathered; taken before no other but a source's
+	of       *seats            // whose ranks were seen
+	seen     []model.IndexRank // ordered by target
+	slots    []int32           // by place in seen
 	totals   model.IndexTotals
 	findings []model.Finding
 	events   window // events by time
@@ -26,12 +28,12 @@ type indexView struct {
 	// Under the router's lock.
 	windows      []rankWindow // by slot
 	told, agreed uint64       // since the start
-	order        []int        // slots ordered by target
 }
 
 // gathered is one answer of gatherIndex, the caller's own.
 type gathered struct {
-	ranks    []model.IndexRank // by slot
+	ranks    []model.IndexRank // ordered by target
+	slots    []int32           // by place in ranks
 	totals   model.IndexTotals
 	findings []model.Finding
 }
@@ -86,12 +88,7 @@ func (v *indexView) init(r *Router) {
 		return
 	}
 	v.events = newWindow(time.Second, 10)
-	v.windows = make([]rankWindow, len(r.know.targets))
-	v.seen = make([]model.IndexRank, len(r.know.targets))
-	for slot := range r.know.targets {
-		v.order = append(v.order, slot)
-	}
-	slices.SortFunc(v.order, func(a, b int) int { return r.know.targets[a].Compare(r.know.targets[b]) })
+	v.windows = make([]rankWindow, r.know.room)
 }
 
 // noteIndex counts a request whose first token came: what its rank found, what
@@ -101,13 +98,16 @@ func (r *Router) noteIndex(t *turn) {
 		return
 	}
 	s := r.view.windows[r.slot(t.ran)].at(r.elapsed())
+	if t.unsaid {
+		return // the engine did not say what it found
+	}
 	s.prompt += int64(t.prompt)
 	s.cached += int64(t.cached)
 	s.reached += int64(min(max(t.known, t.cached), t.prompt))
-	if t.ran != t.target {
-		return // nothing was predicted for where it ran
+	if t.ran != t.target || t.text {
+		return // nothing was predicted for where it ran, or only guessed
 	}
-	held := t.held[t.target.Rank]
+	held := t.heldOn(t.target.Rank)
 	s.told++
 	r.view.told++
 	if held == t.cached {
@@ -124,6 +124,9 @@ func (r *Router) noteIndex(t *turn) {
 // younger than refresh is given again.
 func (r *Router) gatherIndex(now time.Time, force bool) *gathered {
 	v := &r.view
+	if r.watched.Load() > 0 {
+		r.lookForBlocks(now)
+	}
 	if r.know.index == nil {
 		return &gathered{}
 	}
@@ -131,42 +134,41 @@ func (r *Router) gatherIndex(now time.Time, force bool) *gathered {
 	defer v.mu.Unlock()
 	stands := v.attempt.Equal(now) // time does not go on, so nothing would come later
 	v.attempt = now
-	if !v.any || force || stands || now.Sub(v.at) >= refresh {
+	if !v.any || force || stands || v.of != r.know.seats.Load() || now.Sub(v.at) >= refresh {
 		v.at, v.any = now, true
 		r.collect(now)
 	}
-	return &gathered{ranks: slices.Clone(v.seen), totals: v.totals, findings: v.findings}
+	return &gathered{ranks: slices.Clone(v.seen), slots: v.slots, totals: v.totals, findings: v.findings}
 }
 
 func (r *Router) collect(now time.Time) {
 	v, k := &r.view, r.know
 	g := k.guess.Load()
 	var findings []model.Finding
-	came, slot := uint64(0), 0
-	for _, list := range r.sources {
-		for _, s := range list {
-			row := &v.seen[slot]
-			*row = model.IndexRank{Target: k.targets[slot]}
-			came += s.came.Load()
-			from := k.index
-			if k.approximate(slot) {
-				from, row.Feed = g.index, model.FeedApproximate
-				s.owed.Store(0)
-				s.from.Store(0)
-			} else {
-				findings = s.describe(now, row, findings)
-			}
-			if st, err := from.TargetStats(prefix.ID(slot)); err == nil {
-				row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
-				row.Waiting, row.Holes, row.Bytes = st.Waiting, st.Holes, st.Bytes
-			}
-			slot++
+	v.of = k.seats.Load()
+	came := k.past.Load()
+	v.seen, v.slots = v.seen[:0], make([]int32, 0, len(v.of.all))
+	for _, s := range v.of.all {
+		row := model.IndexRank{Target: s.target}
+		came += s.came.Load()
+		from := k.index
+		if g.guesses(int(s.slot)) {
+			from, row.Feed = g.index, model.FeedApproximate
+			s.owed.Store(0)
+			s.from.Store(0)
+		} else {
+			findings = r.describe(s, now, &row, findings)
 		}
+		if st, err := from.TargetStats(prefix.ID(s.slot)); err == nil && st.Target == s.target {
+			row.Device, row.Host, row.Disk = st.Blocks[prefix.Device], st.Blocks[prefix.Host], st.Blocks[prefix.Disk]
+			row.Waiting, row.Holes, row.Bytes = st.Waiting, st.Holes, st.Bytes
+		}
+		v.seen, v.slots = append(v.seen, row), append(v.slots, s.slot)
 	}
 	v.findings = findings[:min(len(findings), model.MaxFindings)]
 	slices.SortStableFunc(v.findings, func(a, b model.Finding) int { return a.Since.Compare(b.Since) })
 	elapsed := max(now.Sub(r.start), 0)
-	v.events.at(elapsed).count += int64(came - v.counted)
+	v.events.at(elapsed).count += max(0, int64(came-v.counted)) // a rank that leaves meanwhile may count a moment later
 	v.counted = came
 	v.totals = model.IndexTotals{EventsPerSec: model.Unknown()}
 	if came > 0 {
@@ -195,11 +197,12 @@ func addTotals(t *model.IndexTotals, s prefix.Stats) {
 }
 
 // describe asks the feed of a rank.
-func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.Finding) []model.Finding {
+func (r *Router) describe(s *source, now time.Time, row *model.IndexRank, findings []model.Finding) []model.Finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tell(now)
 	s.feed.Tick(s.now)
+	r.askReplay(s)
 	st := s.feed.Stats()
 	row.EventAt, row.Gaps, row.Restarts = s.feed.Heard(), st.Gaps, st.Restarts
 	if seq, ok := s.feed.Sequence(); ok {
@@ -208,6 +211,12 @@ func (s *source) describe(now time.Time, row *model.IndexRank, findings []model.
 	row.Feed = feedState(s.feed.State(s.now))
 	refused := s.feed.Refused()
 	row.Refused, row.LastError = s.refused, refused.LastError()
+	if s.bad != "" {
+		row.LastError = s.bad
+	}
+	if s.replayErr != "" && row.Feed == model.FeedGap {
+		row.LastError = "replay: " + s.replayErr
+	}
 	for _, reason := range event.Reasons() {
 		if !reason.Expected() {
 			row.Refused += refused.Count(reason)
@@ -233,39 +242,54 @@ func feedState(s event.State) model.IndexFeed {
 	return model.FeedNone
 }
 
-// indexRow is the row of a slot with its windows; the caller has the lock.
-func (r *Router) indexRow(g *gathered, slot int) model.IndexRank {
-	row := g.ranks[slot]
-	r.view.windows[slot].into(r.elapsed(), &row)
-	return row
+// indexRow is the row at a place of the gathered ones with its windows; ok is
+// false when its rank has left since. The caller has the lock.
+func (r *Router) indexRow(g *gathered, at int) (row model.IndexRank, ok bool) {
+	row = g.ranks[at]
+	w, there := r.byID[row.Target.Worker]
+	if !there || row.Target.Rank >= len(r.workers[w].slots) || r.workers[w].slots[row.Target.Rank] != g.slots[at] {
+		return row, false
+	}
+	r.view.windows[g.slots[at]].into(r.elapsed(), &row)
+	return row, true
 }
 
 // putIndex writes what is known of caches into a snapshot.
 func (r *Router) putIndex(s *model.State, g *gathered) {
-	s.Findings = r.withPhantoms(g.findings)
-	if len(g.ranks) == 0 {
+	s.Findings = r.findings(g.findings)
+	if r.know.index == nil {
 		return
 	}
 	s.Index = make([]model.IndexRank, 0, len(g.ranks))
-	for _, slot := range r.view.order {
-		s.Index = append(s.Index, r.indexRow(g, slot))
+	for at := range g.ranks {
+		if row, ok := r.indexRow(g, at); ok {
+			s.Index = append(s.Index, row)
+		}
 	}
 	s.IndexTotals = &g.totals
 }
 
 // takeIndex takes what differs from what was sent last.
 func (s *Subscription) takeIndex(c *model.Change, g *gathered) bool {
-	for i, slot := range s.r.view.order {
-		row := s.r.indexRow(g, slot)
-		if !sameIndex(&row, &s.index[i]) {
-			s.index[i] = row
+	old := s.index // as sent, ordered by target like the new ones
+	s.index, s.spareIndex = s.spareIndex[:0], s.index
+	for at := range g.ranks {
+		row, ok := s.r.indexRow(g, at)
+		if !ok {
+			continue
+		}
+		for len(old) > 0 && old[0].Target.Less(row.Target) {
+			old = old[1:] // its rank has left, which RanksGone says
+		}
+		if len(old) == 0 || old[0].Target != row.Target || !sameIndex(&row, &old[0]) {
 			c.Index = append(c.Index, row)
 		}
+		s.index = append(s.index, row)
 	}
-	if t := g.totals; len(g.ranks) > 0 && !sameIndexTotals(t, s.indexTotals) {
+	if t := g.totals; s.r.know.index != nil && !sameIndexTotals(t, s.indexTotals) {
 		s.indexTotals, c.IndexTotals = t, &t
 	}
-	if f := s.r.withPhantoms(g.findings); !slices.Equal(f, s.findings) {
+	if f := s.r.findings(g.findings); !slices.Equal(f, s.findings) {
 		s.findings, c.Findings, c.FindingsChanged = f, f, true
 	}
 	return len(c.Index) > 0 || c.IndexTotals != nil || c.FindingsChanged

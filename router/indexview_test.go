@@ -219,7 +219,7 @@ func TestEventsWhileRouting(t *testing.T) {
 	b := newBench(t, 2, 4, model.PolicyKVAware, withBlocks, inMode(model.ModeKV))
 	e := newEngine(b, 40)
 	var wg sync.WaitGroup
-	for _, target := range b.know.targets {
+	for _, target := range b.targets() {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(target.Rank)))
 			for range 100 {

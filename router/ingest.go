@@ -14,51 +14,63 @@ import (
 // source is one rank's publisher of KV events: its feed, and what turns events
 // into the index's form.
 type source struct {
-	slot int32
-	base int32 // slot of the worker's rank 0
-	k    *knowledge
-	owed atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
-	from atomic.Int64 // when the first of them was, on the clock, in nanoseconds
-	came atomic.Uint64
+	target   model.Target
+	slot     int32
+	w        *worker // whose it is; only its identity is looked at
+	events   bool
+	replay   bool
+	kvBlocks int
+	k        *knowledge
+	owed     atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
+	from     atomic.Int64 // when the first of them was, on the clock, in nanoseconds
+	came     atomic.Uint64
 
-	mu      sync.Mutex // guards what follows; never taken under the router's lock
-	feed    *event.Feed
-	now     time.Time
-	out     prefix.Batch
-	blocks  []prefix.Block
-	hashes  []prefix.External
-	locals  []prefix.Local
-	hasher  prefix.Hasher
-	lora    string
-	salt    string
-	refused uint64 // events that the index called contradictory
+	mu    sync.Mutex // guards what follows; never taken under the router's lock
+	gone  bool       // the rank has left: nothing is taken any more
+	slots []int32    // of its worker's ranks, for events that name another rank
+	feed  *event.Feed
+	cfg   event.Config // of feed
+	// replayErr is why the newest replay failed, bad what was wrong with the newest
+	// message that could not be read whole; empty for nothing.
+	replayErr, bad string
+	now            time.Time
+	out            prefix.Batch
+	blocks         []prefix.Block
+	hashes         []prefix.External
+	locals         []prefix.Local
+	hasher         prefix.Hasher
+	lora           string
+	salt           string
+	// restarts are those that the feed has shown, wiped how many of them were
+	// known at the last Restarted; awaited says that the next was told before.
+	restarts, wiped uint64
+	awaited         bool
+	refused         uint64 // events that the index called contradictory
 }
 
-func (k *knowledge) newSources(specs []*worker) ([][]*source, error) {
-	if k.index == nil {
-		return make([][]*source, len(specs)), nil
+func (k *knowledge) newSource(c *chair, block int) *source {
+	s := &source{
+		target: c.target, slot: c.slots[c.target.Rank], w: c.w, k: k, slots: c.slots,
+		events: c.spec.KVEvents, replay: c.spec.KVReplay, kvBlocks: c.spec.KVBlocks,
 	}
-	all := make([][]*source, len(specs))
-	slot := int32(0)
-	for i, w := range specs {
-		base := slot
-		for rank := range w.ranks {
-			s := &source{slot: slot, base: base, k: k}
-			slot++
-			var err error
-			if s.hasher, err = prefix.NewHasher(k.block, prefix.Seed("", "")); err != nil {
-				return nil, fmt.Errorf("router: %w", err)
-			}
-			s.feed, err = event.NewFeed(event.Config{
-				Rank: rank, StartRank: w.spec.StartRank, Ranks: len(w.ranks), BlockTokens: k.block,
-			}, s.apply)
-			if err != nil {
-				return nil, fmt.Errorf("router: %w", err)
-			}
-			all[i] = append(all[i], s)
-		}
+	var err, bad error
+	s.hasher, err = prefix.NewHasher(block, prefix.Seed("", ""))
+	s.cfg = event.Config{
+		Rank: c.target.Rank, StartRank: c.spec.StartRank, Ranks: len(c.slots), BlockTokens: block, Replay: c.spec.KVReplay,
 	}
-	return all, nil
+	s.feed, bad = event.NewFeed(s.cfg, s.apply)
+	s.gone = err != nil || bad != nil // checkSpec has let in nothing that they refuse
+	return s
+}
+
+// regroup tells a feed that its worker has other ranks now. It returns when no
+// batch is being taken that knows the old ones.
+func (s *source) regroup(c *chair) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slots = c.slots
+	s.cfg.StartRank, s.cfg.Ranks = c.spec.StartRank, len(c.slots)
+	s.feed.SetRanks(c.spec.StartRank, len(c.slots))
 }
 
 // Events takes one batch that a rank's engine published about its KV cache:
@@ -80,16 +92,100 @@ const onlyConn = 1
 // batch: conn changes with every reconnect. A number that goes back on a new
 // connection is then a restart, whatever its bytes.
 func (r *Router) EventsOn(worker string, rank int, conn, seq uint64, payload []byte) {
-	at, ok := r.byID[worker]
-	if !ok || rank < 0 || rank >= len(r.sources[at]) {
+	r.onFeed(model.Target{Worker: worker, Rank: rank}, func(s *source) {
+		if s.speaks(event.Msgpack) {
+			s.feed.Live(s.now, conn, seq, payload)
+		}
+	})
+}
+
+// EventsJSON takes one answer of TensorRT-LLM's /kv_cache_events: a list of the
+// events of all ranks, each with its rank and number. Events of ranks that are
+// not there, and what is no event, are counted at rank 0 of the worker.
+func (r *Router) EventsJSON(worker string, payload []byte) {
+	r.drained(worker, payload, event.TRTJSON)
+}
+
+// RouterEvents takes Dynamo's RouterEvents of a worker, one or a list, as JSON
+// or, with json false, as msgpack with named fields. Each names its rank and
+// number.
+func (r *Router) RouterEvents(worker string, payload []byte, json bool) {
+	if !json {
+		text, err := event.JSON(payload)
+		if err != nil {
+			r.onFeed(model.Target{Worker: worker}, func(s *source) { s.badMessage(err) })
+			return
+		}
+		payload = text
+	}
+	r.drained(worker, payload, event.RouterJSON)
+}
+
+// drained takes a list apart and passes each event to its rank's feed.
+func (r *Router) drained(worker string, payload []byte, format event.Format) {
+	all := r.know.seats.Load().byWorker[worker]
+	if len(all) == 0 {
 		return
 	}
-	now := r.clock.Now()
-	s := r.sources[at][rank]
+	var refused event.Tally
+	pieces, err := event.Drain(payload, nil, &refused)
+	start := all[0].startRank()
+	strange := 0
+	for i := range pieces {
+		p := &pieces[i]
+		if rank := p.Rank - start; rank >= 0 && rank < len(all) {
+			r.onFeed(all[rank].target, func(s *source) {
+				if s.speaks(format) {
+					s.feed.Live(s.now, onlyConn, p.ID, p.Raw)
+				}
+			})
+			continue
+		}
+		strange++
+	}
+	if last := refused.LastError(); err == nil && last != "" {
+		err = fmt.Errorf("%s", last)
+	}
+	if err == nil && strange > 0 {
+		err = fmt.Errorf("%d events name ranks that %s does not have", strange, worker)
+	}
+	if err != nil {
+		r.onFeed(all[0].target, func(s *source) { s.badMessage(err) })
+	}
+}
+
+func (s *source) startRank() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tell(now)
-	s.feed.Live(s.now, conn, seq, payload)
+	return s.cfg.StartRank
+}
+
+// badMessage counts a message that no event could be taken from, or not all.
+func (s *source) badMessage(err error) {
+	s.refused++
+	s.bad = cut(err.Error(), maxWhyBytes)
+}
+
+// speaks makes the feed one of a format. A publisher that changes its format is
+// another one: what it said before is wiped.
+func (s *source) speaks(f event.Format) bool {
+	if s.cfg.Format == f {
+		return true
+	}
+	cfg := s.cfg
+	cfg.Format = f
+	if f != event.Msgpack {
+		cfg.Replay = false // these cannot be asked again
+	}
+	feed, err := event.NewFeed(cfg, s.apply)
+	if err != nil {
+		return false
+	}
+	if !s.feed.Heard().IsZero() {
+		_ = s.k.index.Restart(prefix.ID(s.slot))
+	}
+	s.feed, s.cfg.Format, s.restarts, s.wiped = feed, f, 0, 0
+	return true
 }
 
 // tell brings the feed's time and traffic up to date.
@@ -109,12 +205,11 @@ func (s *source) tell(now time.Time) {
 func (s *source) apply(b *event.Batch) {
 	for i := range b.Events {
 		e := &b.Events[i]
-		slot := s.base + e.Rank
-		if e.Rank < 0 || int(slot) >= len(s.k.targets) {
+		if e.Rank < 0 || int(e.Rank) >= len(s.slots) {
 			continue
 		}
 		s.came.Add(1)
-		id := prefix.ID(slot)
+		id := prefix.ID(s.slots[e.Rank])
 		if e.Kind == event.Cleared && e.Restart {
 			_ = s.k.index.Restart(id) // the target is there for the router's life
 			continue
@@ -211,9 +306,10 @@ func tierOf(t event.Tier) prefix.Tier {
 // computed notes that a rank was made to compute so many full new blocks, of
 // which its events should speak.
 func (r *Router) computed(now time.Time, t model.Target, blocks int) {
-	at, ok := r.byID[t.Worker]
-	if ok && blocks > 0 && t.Rank >= 0 && t.Rank < len(r.sources[at]) {
-		s := r.sources[at][t.Rank]
+	if blocks <= 0 {
+		return
+	}
+	if s := r.know.seats.Load().of(t); s != nil {
 		s.from.CompareAndSwap(0, now.UnixNano())
 		s.owed.Add(int64(blocks))
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"adpdeck/router/load"
 	"adpdeck/router/model"
 )
 
@@ -76,6 +77,9 @@ func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
 	ran, blocks := r.firstToken(now, id, u)
 	r.computed(now, ran, blocks)
+	if r.watched.Load() > 0 {
+		r.lookForBlocks(now)
+	}
 }
 
 // firstToken returns the rank that ran the request and the full blocks that it
@@ -84,36 +88,78 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 	r.lock(now)
 	defer r.unlock()
 	b := r.book.Get(id)
-	if b == nil || b.Value.first || b.Rank == model.NoRank {
+	if b == nil || b.Value.first || b.Rank == model.NoRank && !b.Value.picks || b.Worker == load.Gone {
 		return model.Target{Rank: model.NoRank}, 0
 	}
 	t := &b.Value
-	t.first = true
-	t.cached = min(max(u.CachedTokens, 0), t.prompt)
+	t.first, t.firstAt = true, r.now
+	t.cached, t.unsaid = min(max(u.CachedTokens, 0), t.prompt), u.CachedUnknown
 	t.ttft = model.Unknown()
 	if u.TTFTMs >= 0 && !math.IsInf(u.TTFTMs, 0) {
 		t.ttft = model.Maybe(u.TTFTMs)
 		r.ttft.add(r.elapsed(), u.TTFTMs)
 	}
+	r.places[b.Worker].told.firstToken(r.now, r.elapsed(), t.ttft)
+	r.stamp++
+	said := r.rank(u.Ran) != nil
+	if t.picks && said && b.Rank == model.NoRank && u.Ran.Worker == t.target.Worker {
+		r.picked(b, u.Ran)
+	}
 	t.ran = t.target
-	if r.rank(u.Ran) != nil {
+	if said && b.Rank != model.NoRank {
 		t.ran = u.Ran
 	}
-	r.stamp++
 	if c := t.conv; c != nil && t.ran == t.target {
 		c.served = true
 	}
+	if t.ran.Rank == model.NoRank { // its engine picked the rank and does not tell
+		r.steer.tier.FirstToken(r.elapsed(), id)
+		r.noted(t)
+		r.settle(t, "")
+		return t.ran, 0
+	}
+	if t.proof != nil && said {
+		t.proven = true
+		r.prove(t.proof, t.target, t.ran, evidenceOf(u.Evidence))
+	}
+	if len(r.probes) > 0 {
+		r.begun(b, t.proven)
+	}
 	r.followRank(b, u.Ran.Rank != model.NoRank && u.Ran.Worker != "")
-	r.book.Adjust(b, t.prompt-t.cached)
-	r.addHit(&r.hits, t)
-	r.addHit(&r.rank(t.ran).hits, t)
+	if !t.unsaid {
+		r.book.Adjust(b, t.prompt-t.cached)
+		r.addHit(&r.hits, t)
+		r.addHit(&r.rank(t.ran).hits, t)
+	}
 	r.steer.tier.FirstToken(r.elapsed(), id)
 	r.noteIndex(t)
 	r.settle(t, "")
-	if r.know.index == nil {
+	block := r.know.blockTokens()
+	if block == 0 || t.unsaid {
 		return t.ran, 0
 	}
-	return t.ran, t.prompt/r.know.block - t.cached/r.know.block
+	return t.ran, t.prompt/block - t.cached/block
+}
+
+func evidenceOf(evidence string) string {
+	if evidence == "" {
+		return evidenceUsage
+	}
+	return cut(evidence, maxEvidenceBytes)
+}
+
+// maxEvidenceBytes bounds the word of how a rank is known.
+const maxEvidenceBytes = 32
+
+// noted writes down what was measured of a turn.
+func (r *Router) noted(t *turn) {
+	if !t.unsaid && t.ran.Rank == model.NoRank {
+		r.addHit(&r.hits, t)
+	}
+	if c := t.conv; c != nil {
+		c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, t.unsaid
+		r.convs.touch(c, &r.stamp)
+	}
 }
 
 // followRank compares where a request ran with where it was sent.
@@ -121,14 +167,14 @@ func (r *Router) followRank(b *booking, told bool) {
 	t := &b.Value
 	lost := t.ran != t.target
 	if lost {
-		r.book.Move(b, r.byID[t.ran.Worker], t.ran.Rank)
+		r.book.Move(b, r.workers[r.byID[t.ran.Worker]].index, t.ran.Rank)
 		r.steer.tier.Place(r.elapsed(), b.ID, t.ran, t.prompt, t.cached)
 	}
 	c := t.conv
 	if c == nil {
 		return
 	}
-	c.data.PromptTokens, c.data.CachedTokens = t.prompt, t.cached
+	c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, t.unsaid
 	switch {
 	case lost:
 		c.data.Lost++
@@ -186,11 +232,12 @@ func (r *Router) settle(t *turn, o model.Outcome) {
 	if !t.first {
 		ran = t.target
 	}
-	r.settled.push(model.Settled{Decision: t.decision, Ran: ran, CachedTokens: t.cached, TTFTMs: t.ttft, Outcome: o})
+	r.settled.push(model.Settled{Decision: t.decision, Ran: ran, CachedTokens: t.cached, CachedUnknown: t.unsaid, TTFTMs: t.ttft, Outcome: o})
 }
 
 // Done frees the booking of request id, whatever way it ended. A second Done,
-// or one for a request that is not open, is counted (Strays) and does nothing.
+// or one for a request that is not open, is counted (Strays) and does nothing;
+// one for a request whose worker or rank has left is counted (LateEnds).
 func (r *Router) Done(id int64, o model.Outcome) {
 	now := r.clock.Now()
 	r.lock(now)
@@ -210,7 +257,14 @@ func (r *Router) Done(id int64, o model.Outcome) {
 	r.settle(t, o)
 	c := t.conv
 	r.untie(b, o == model.OutcomeError || o == model.OutcomePanic)
-	r.steer.tier.Free(r.elapsed(), id)
+	if b.Worker != load.Gone && o == model.OutcomeOK {
+		r.places[b.Worker].told.answered = r.now
+	}
+	if b.Worker == load.Gone { // its load went with its worker or rank
+		r.late++
+	} else {
+		r.steer.tier.Free(r.elapsed(), id)
+	}
 	r.book.Release(id)
 	r.stamp++
 	if c != nil {

@@ -110,8 +110,8 @@ func checkConserved(t tester, b *bench, open int, strays uint64) {
 		}
 		sum += r.InFlight
 	}
-	for i := range b.workers {
-		sum += b.book.Waiting(i)
+	for _, w := range b.workers {
+		sum += b.book.Waiting(w.index)
 	}
 	if got := b.steer.tier.Load().Counters().Open; got > open || got < open && b.elapsed() < time.Hour {
 		t.Fatalf("the cluster tier has %d booked, %d are open", got, open)

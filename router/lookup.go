@@ -2,9 +2,11 @@ package router
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"adpdeck/router/cluster"
 	"adpdeck/router/model"
 	"adpdeck/router/prefix"
 )
@@ -12,12 +14,18 @@ import (
 // knowledge is what the router knows of the ranks' caches. Look-ups take no
 // lock; the guesses are replaced as a whole when a setting changes them.
 type knowledge struct {
-	block   int           // tokens in a block
-	index   *prefix.Index // fed by events; an ID is a slot of the cluster tier
-	targets []model.Target
-	events  []bool // by slot: the rank publishes events
+	index *prefix.Index // fed by events, nil where none is kept; an ID is a slot of the cluster tier
+	room  int           // ranks that there may be, 0 for those of the start
+	block atomic.Int32  // tokens in a block, 0 until an engine names it
+	// gen counts the times that slots changed hands: what was looked up under
+	// another count may be another rank's.
+	gen     atomic.Uint64
+	seats   atomic.Pointer[seats]
+	mu      sync.RWMutex // written when a slot's blocks are wiped, read when a guess is written
 	guess   atomic.Pointer[guesses]
-	spare   chan *lookup // working spaces kept for reuse
+	past    atomic.Uint64 // events of ranks that have left
+	texts   atomic.Bool   // a request came whose hashes are of text
+	spare   chan *lookup  // working spaces kept for reuse
 	expired atomic.Int64
 }
 
@@ -28,6 +36,7 @@ type guesses struct {
 	only  []bool // by slot: nothing else is known of the rank
 	side  bool   // for the others: the longer of both counts
 	rules guessRules
+	gen   uint64 // of the ranks that only is about
 }
 
 // guessRules are the settings that make guesses what they are.
@@ -37,10 +46,11 @@ type guessRules struct {
 	policy      string
 	predicted   float64
 	predictions bool
+	texts       bool
 }
 
-func rulesOf(c *model.ClusterConfig) guessRules {
-	g := guessRules{events: c.KVEvents, ttl: c.TTLSecs, policy: c.ApproximateCachePolicy}
+func rulesOf(c *model.ClusterConfig, texts bool) guessRules {
+	g := guessRules{events: c.KVEvents, ttl: c.TTLSecs, policy: c.ApproximateCachePolicy, texts: texts}
 	if c.PredictedTTLSecs != nil {
 		g.predicted, g.predictions = *c.PredictedTTLSecs, true
 	}
@@ -49,81 +59,84 @@ func rulesOf(c *model.ClusterConfig) guessRules {
 
 // lookup is the working space of one look-up and its answer.
 type lookup struct {
-	lower   bool // some rank holds blocks in a lower tier
+	gen     uint64 // knowledge.gen before it began
+	text    bool   // the hashes are of text: only guesses can match them
+	lower   bool   // some rank holds blocks in a lower tier
 	chain   []prefix.Chain
 	blocks  []uint64 // the same, for the load
 	matches prefix.Matches
 	side    prefix.Matches
 	known   *prefix.Matcher
 	guessed *prefix.Matcher
-	of      *guesses // whose matcher guessed is
+	of      *prefix.Index // whose matcher guessed is
 }
 
-func newKnowledge(specs []model.WorkerSpec) (*knowledge, error) {
-	k := &knowledge{}
-	for _, w := range specs {
-		if w.BlockTokens < 0 || w.BlockTokens > 0 && k.block > 0 && w.BlockTokens != k.block {
-			return nil, fmt.Errorf("router: worker %q has blocks of %d tokens, others of %d: give all engines one block size", w.ID, w.BlockTokens, k.block)
+func newKnowledge(cfg *Config) (*knowledge, error) {
+	k := &knowledge{room: cfg.MaxRanks}
+	k.seats.Store(&seats{})
+	ranks, block := 0, 0
+	for i := range cfg.Workers {
+		w := &cfg.Workers[i]
+		if w.BlockTokens < 0 || w.BlockTokens > 0 && block > 0 && w.BlockTokens != block {
+			return nil, fmt.Errorf("router: worker %q has blocks of %d tokens, others of %d: give all engines one block size", w.ID, w.BlockTokens, block)
 		}
-		k.block = max(k.block, w.BlockTokens)
-		for rank := range w.Ranks {
-			k.targets = append(k.targets, model.Target{Worker: w.ID, Rank: rank})
-			k.events = append(k.events, w.KVEvents)
-		}
+		block = max(block, w.BlockTokens)
+		ranks += max(w.Ranks, 0)
 	}
-	if k.block == 0 {
-		return k, nil // nothing can be hashed, so no index is kept
+	k.block.Store(int32(block))
+	if cfg.MaxRanks > cluster.MaxSlots || cfg.MaxRanks > 0 && ranks > cfg.MaxRanks {
+		return nil, fmt.Errorf("router: Config.MaxRanks is %d and the workers have %d: give %d to %d", cfg.MaxRanks, ranks, ranks, cluster.MaxSlots)
+	}
+	if k.room == 0 {
+		k.room = ranks
+		if block == 0 {
+			return k, nil // nothing can be hashed, so no index is kept
+		}
 	}
 	var err error
-	if k.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
+	if k.index, err = prefix.New(prefix.Options{Targets: max(1, k.room)}); err != nil {
 		return nil, fmt.Errorf("router: %w", err)
-	}
-	for slot, t := range k.targets {
-		id, err := k.index.Add(t)
-		if err != nil || int(id) != slot {
-			return nil, fmt.Errorf("router: index target %s: got place %d, want %d: %w", t, id, slot, err)
-		}
 	}
 	k.spare = make(chan *lookup, maxSpare)
 	return k, nil
 }
 
-// guessBy brings the guesses in line with the settings. Changed rules begin
-// with nothing guessed.
-func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
-	old := k.guess.Load()
-	if k.index == nil || old != nil && old.rules == rules {
+// blockTokens is the size of a block in tokens, 0 while nobody has named it.
+func (k *knowledge) blockTokens() int { return int(k.block.Load()) }
+
+// guessBy brings the guesses in line with the settings and the ranks that are
+// there. Changed rules begin with nothing guessed.
+func (k *knowledge) guessBy(workers []*worker, rules guessRules) error {
+	old, gen := k.guess.Load(), k.gen.Load()
+	if k.index == nil || old != nil && old.rules == rules && old.gen == gen {
 		return nil
 	}
-	g := &guesses{only: make([]bool, len(k.targets)), side: rules.events && rules.predictions, rules: rules}
-	any := g.side
-	for slot := range g.only {
-		g.only[slot] = !rules.events || !k.events[slot]
-		any = any || g.only[slot]
+	g := &guesses{side: rules.events && rules.predictions, rules: rules, gen: gen}
+	any := g.side || rules.texts
+	for _, w := range workers {
+		only := !rules.events || !w.spec.KVEvents
+		any = any || only
+		for _, slot := range w.slots {
+			for len(g.only) <= int(slot) {
+				g.only = append(g.only, false)
+			}
+			g.only[slot] = only
+		}
 	}
-	if any {
+	switch {
+	case old != nil && old.rules == rules && old.index != nil:
+		g.index = old.index // whose ranks come and go with the feeds
+	case any:
 		var err error
-		if g.index, err = prefix.New(prefix.Options{Targets: len(k.targets)}); err != nil {
+		if g.index, err = prefix.New(prefix.Options{Targets: max(1, k.room)}); err != nil {
 			return err
 		}
-		slot := 0
-		for _, w := range specs {
-			for rank := range w.ranks {
-				a := prefix.Approximation{TTL: seconds(rules.ttl)}
-				switch {
-				case !g.only[slot]:
-					a.TTL = seconds(rules.predicted)
-					if !rules.predictions {
-						a.TTL = time.Second // never routed to
-					}
-				case rules.policy == model.ApproxLRU && w.spec.KVBlocks > 0:
-					a = prefix.Approximation{Blocks: w.spec.KVBlocks}
+		for _, w := range workers {
+			for rank, slot := range w.slots {
+				t := model.Target{Worker: w.spec.ID, Rank: rank}
+				if err := g.index.AddApproximateAt(prefix.ID(slot), t, rules.approximation(&w.spec)); err != nil {
+					return fmt.Errorf("guess for %s: %w", t, err)
 				}
-				id, err := g.index.AddApproximate(model.Target{Worker: w.spec.ID, Rank: rank}, a)
-				if err != nil || int(id) != slot {
-					return fmt.Errorf("guess for %s/%d: got place %d, want %d: %w", w.spec.ID, rank, id, slot, err)
-				}
-				slot++
 			}
 		}
 	}
@@ -131,23 +144,42 @@ func (k *knowledge) guessBy(specs []*worker, rules guessRules) error {
 	return nil
 }
 
+// approximation says how long a rank of a worker is credited with a guess.
+func (r *guessRules) approximation(w *model.WorkerSpec) prefix.Approximation {
+	a := prefix.Approximation{TTL: seconds(r.ttl)}
+	switch {
+	case r.events && w.KVEvents && r.predictions:
+		a.TTL = seconds(r.predicted)
+	case r.events && w.KVEvents && !r.texts:
+		a.TTL = time.Second // never routed to
+	case r.policy == model.ApproxLRU && w.KVBlocks > 0:
+		a = prefix.Approximation{Blocks: w.KVBlocks}
+	}
+	return a
+}
+
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // look chains the prompt's blocks and finds what each rank holds of them. It
 // runs without the router's lock; give the answer back with drop.
 func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error) {
-	if k.index == nil || len(req.Locals) == 0 {
+	block := k.blockTokens()
+	if k.index == nil || block == 0 || len(req.Locals) == 0 {
 		return nil, nil
 	}
 	switch {
-	case req.BlockTokens != 0 && req.BlockTokens != k.block:
+	case req.BlockTokens != 0 && req.BlockTokens != block:
 		return nil, fmt.Errorf("request %d: %w: block hashes of %d tokens, the engines' blocks have %d: hash with their size",
-			req.ID, ErrRequest, req.BlockTokens, k.block)
-	case len(req.Locals) > max(req.PromptTokens, 0)/k.block:
+			req.ID, ErrRequest, req.BlockTokens, block)
+	case len(req.Locals) > max(req.PromptTokens, 0)/block:
 		return nil, fmt.Errorf("request %d: %w: %d block hashes, a prompt of %d tokens has %d full blocks: hash full blocks only",
-			req.ID, ErrRequest, len(req.Locals), req.PromptTokens, max(req.PromptTokens, 0)/k.block)
+			req.ID, ErrRequest, len(req.Locals), req.PromptTokens, max(req.PromptTokens, 0)/block)
 	}
 	l := k.take()
+	l.text = req.Guessed
+	if l.text {
+		k.texts.Store(true)
+	}
 	l.chain, l.blocks = l.chain[:0], l.blocks[:0]
 	prev := prefix.First(prefix.Local(req.Locals[0]))
 	l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
@@ -161,16 +193,35 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 
 // match finds what each rank holds of the chain.
 func (l *lookup) match(k *knowledge, now time.Duration) {
-	l.known.Match(l.chain, &l.matches)
-	if g := k.guess.Load(); g != nil && g.index != nil {
+	l.gen = k.gen.Load() // before, so that a change meanwhile shows
+	g := k.guess.Load()
+	guessing := g != nil && g.index != nil
+	if guessing {
 		k.expire(g, now)
-		if l.of != g {
-			l.of, l.guessed = g, g.index.NewMatcher()
+		if l.of != g.index {
+			l.of, l.guessed = g.index, g.index.NewMatcher()
 		}
-		l.guessed.Match(l.chain, &l.side)
-		l.merge(g)
+	}
+	switch {
+	case l.text && guessing:
+		l.guessed.Match(l.chain, &l.matches)
+	case l.text:
+		l.known.Match(nil, &l.matches)
+	default:
+		l.known.Match(l.chain, &l.matches)
+		if guessing {
+			l.guessed.Match(l.chain, &l.side)
+			l.merge(g)
+		}
 	}
 	l.lower = some(l.matches.Host) || some(l.matches.Disk)
+}
+
+// renew looks up again what was looked up before slots changed hands.
+func (k *knowledge) renew(l *lookup, now time.Duration) {
+	if l != nil && l.gen != k.gen.Load() {
+		l.match(k, now)
+	}
 }
 
 func some(blocks []int32) bool {
@@ -187,7 +238,7 @@ func (l *lookup) merge(g *guesses) {
 	m, s := &l.matches, &l.side
 	for i := range m.Device {
 		switch {
-		case i >= len(s.Device):
+		case i >= len(s.Device) || i >= len(g.only):
 		case g.only[i]:
 			m.Device[i], m.Host[i], m.Disk[i] = s.Device[i], 0, 0
 		case g.side && s.Device[i] > m.Device[i]+m.Host[i]+m.Disk[i]:
@@ -207,20 +258,23 @@ func (k *knowledge) expire(g *guesses, now time.Duration) {
 // routed notes where a prompt goes, for ranks that are guessed. It runs
 // without the router's lock.
 func (k *knowledge) routed(l *lookup, slot int, now time.Duration) {
-	if l != nil && slot >= 0 {
-		k.remember(l.chain, slot, now)
+	if l != nil && slot >= 0 && k.guess.Load().remembers(slot, l.text) {
+		k.remember(&note{chain: l.chain, slot: slot, gen: l.gen}, now)
 	}
 }
 
 // remembers reports that what is routed to a slot is remembered.
-func (g *guesses) remembers(slot int) bool {
-	return g != nil && g.index != nil && (g.only[slot] || g.side)
+func (g *guesses) remembers(slot int, text bool) bool {
+	return g != nil && g.index != nil && slot < len(g.only) && (g.only[slot] || g.side || text)
 }
 
-func (k *knowledge) remember(chain []prefix.Chain, slot int, now time.Duration) {
-	if g := k.guess.Load(); g.remembers(slot) {
-		// A slot is always a target of the guesses, so there is nothing to refuse.
-		_ = g.index.Routed(prefix.ID(slot), chain, now)
+// remember writes a guess, unless slots have changed hands since the choice.
+func (k *knowledge) remember(n *note, now time.Duration) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	if g := k.guess.Load(); g != nil && g.index != nil && n.gen == k.gen.Load() {
+		// A rank that has no place in the guesses yet is not credited.
+		_ = g.index.Routed(prefix.ID(n.slot), n.chain, now)
 	}
 }
 
@@ -228,6 +282,7 @@ func (k *knowledge) remember(chain []prefix.Chain, slot int, now time.Duration) 
 type note struct {
 	chain []prefix.Chain
 	slot  int
+	gen   uint64
 }
 
 // maxSpare is how many working spaces of look-ups are kept: as many as run at
@@ -253,11 +308,8 @@ func (k *knowledge) drop(l *lookup) {
 	}
 }
 
-// approximate reports that what is known of a slot is guessed.
-func (k *knowledge) approximate(slot int) bool {
-	g := k.guess.Load()
-	return g != nil && g.only[slot]
-}
+// guesses reports that what is known of a slot is guessed.
+func (g *guesses) guesses(slot int) bool { return g != nil && slot < len(g.only) && g.only[slot] }
 
 // held is how many tokens of a prompt the rank of slot holds, over all tiers.
 func (l *lookup) held(slot, block int) int { return l.matches.Total(prefix.ID(slot)) * block }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"adpdeck/router/cluster"
@@ -25,25 +24,20 @@ func (r *Router) sweep() {
 	}
 }
 
-// withPhantoms adds to findings the ranks whose booked load shows no sign of
-// life, in the modes that choose by it. The answer is new where there are any.
-func (r *Router) withPhantoms(findings []model.Finding) []model.Finding {
+// addPhantoms adds the ranks whose booked load shows no sign of life, in the
+// modes that choose by it.
+func (r *Router) addPhantoms(out []model.Finding) []model.Finding {
 	r.sweep()
 	if !r.scored() {
-		return findings // nothing looks at the load
+		return out // nothing looks at the load
 	}
 	s := &r.steer
 	s.phantoms = s.tier.Phantoms(r.elapsed(), s.phantoms[:0])
-	if len(s.phantoms) == 0 {
-		return findings
-	}
-	out := slices.Clone(findings)
 	for i := range s.phantoms {
-		if f, ok := r.phantomFinding(&s.phantoms[i]); ok && len(out) < model.MaxFindings {
+		if f, ok := r.phantomFinding(&s.phantoms[i]); ok {
 			out = append(out, f)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b model.Finding) int { return a.Since.Compare(b.Since) })
 	return out
 }
 

@@ -14,7 +14,7 @@ func (r *Router) Snapshot() *model.State {
 	now := r.clock.Now()
 	g := r.gatherIndex(now, true)
 	r.lock(now)
-	s := r.snapshot()
+	s := r.snapshot(g)
 	r.putIndex(s, g)
 	r.mu.Unlock()
 	return ordered(s)
@@ -26,20 +26,19 @@ func ordered(s *model.State) *model.State {
 	return s
 }
 
-func (r *Router) snapshot() *model.State {
+func (r *Router) snapshot(g *gathered) *model.State {
 	s := &model.State{
 		At: r.now, Version: r.version, Settings: *r.settings, Initial: r.initial,
 		Totals: r.sumTotals(), Source: r.source,
 		Workers: make([]model.Worker, 0, len(r.workers)), Convs: r.newestConvs(),
 		Revisions: r.revisionsSince(0),
 	}
-	for _, w := range r.workers {
-		s.Workers = append(s.Workers, r.workerRow(w))
+	for _, w := range r.sorted {
+		s.Workers = append(s.Workers, r.workerRow(w, g))
 		for k := range w.ranks {
 			s.Ranks = append(s.Ranks, r.rankRow(w, k))
 		}
 	}
-	slices.SortFunc(s.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
 	s.Events, _ = r.history.events.since(0, model.MaxEvents)
 	slices.Reverse(s.Events)
 	return s
@@ -98,11 +97,15 @@ func (r *Router) revisionsSince(stamp uint64) []model.Revision {
 	return out
 }
 
-func (r *Router) workerRow(w *worker) model.Worker {
+func (r *Router) workerRow(w *worker, g *gathered) model.Worker {
+	p50, p99 := w.told.quantiles(r.elapsed())
 	return model.Worker{
 		ID: w.spec.ID, Engine: w.spec.Engine, Ranks: len(w.ranks),
+		Address: w.spec.Address, Steering: w.spec.Steering, GlobalRank: w.spec.StartRank, Models: w.spec.Models,
+		JoinedAt: w.joined, Restarts: w.restartCount(), Liveness: w.state(), LivenessAt: w.live.at, LivenessWhy: w.live.why,
+		MaxActive: w.spec.MaxNumActiveRequests, KVBlocks: w.spec.KVBlocks, BlockTokens: w.spec.BlockTokens,
 		Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
-		TTFTMsP50: model.Unknown(), TTFTMsP99: model.Unknown(),
+		TTFTMsP50: p50, TTFTMsP99: p99, Feeds: r.feeds(w, g), Proofs: w.proofs.rows(),
 	}
 }
 
@@ -151,7 +154,7 @@ func (r *Router) sumTotals() model.Totals {
 		}
 	}
 	t.Queued += r.steer.queue.Len()
-	t.Open, t.Convs = r.book.Len(), len(r.convs.byKey)
+	t.Open, t.Convs = r.book.Len()-r.book.Departed(), len(r.convs.byKey)
 	t.Pins, t.OperatorPins, t.Decisions = r.binds.Len(), r.ops.Len(), r.routed
 	return t
 }
@@ -181,8 +184,13 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 // tokensAt is the engine's figure of rank k of w, or before it has reported
 // what is booked there.
 func (r *Router) tokensAt(w *worker, k int) int {
-	if l := &w.ranks[k].load; !l.ReportedAt.IsZero() {
-		return l.Tokens
+	own := r.book.Rank(w.index, k).PromptTokens
+	switch s := &w.ranks[k]; {
+	case s.load.ReportedAt.IsZero():
+		return own
+	case s.observed: // it may not know the newest bookings
+		return max(s.load.Tokens, own)
+	default:
+		return s.load.Tokens
 	}
-	return r.book.Rank(w.index, k).PromptTokens
 }

@@ -35,39 +35,58 @@ func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.De
 	now, start := r.clock.Now(), r.wallNow()
 	l, err := r.know.look(req, now.Sub(r.start))
 	if err != nil {
-		return model.Decision{}, err
+		return noDecision(), err
 	}
 	defer r.know.drop(l)
 	r.lock(now)
-	d, err := r.route(start, req, l, matches, refuses)
+	d, slot, err := r.route(start, req, l, matches, refuses)
 	r.unlock()
 	if err == nil {
-		r.know.routed(l, r.slot(d.Target), now.Sub(r.start))
+		r.know.routed(l, slot, now.Sub(r.start))
 	}
 	return d, err
 }
 
-// route places one request; the caller has the lock.
-func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches map[string][]int32, rule roomRule) (model.Decision, error) {
+// route places one request; the caller has the lock. slot is the rank's, -1 for
+// none.
+func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches map[string][]int32, rule roomRule) (d model.Decision, slot int, err error) {
 	b, target, err := r.submit(req, l, rule)
 	if err != nil {
-		return model.Decision{}, err
+		return noDecision(), -1, err
 	}
-	w := r.workers[b.Worker]
+	w := r.places[b.Worker]
 	r.bookedStates(w)
 	w.batch.bookings = append(w.batch.bookings, b)
 	w.batch.matches = append(w.batch.matches, matches[target.Worker])
-	if err := r.routeBatch(w); err != nil {
+	if w.picks() {
+		if err = r.handOver(w, b, r.since(start)); err != nil {
+			r.withdraw(b)
+			return noDecision(), -1, err
+		}
+		return r.decisionOf(w), -1, nil
+	}
+	r.exclude = r.steer.req.Exclude
+	if !r.fits(w, b) {
+		err = fmt.Errorf("request %d at %s: %w: every rank that may take it is at its hard cap; send it again when a request has ended", req.ID, w.spec.ID, ErrFull)
+	} else {
+		err = r.routeBatch(w)
+	}
+	r.exclude = nil
+	if err != nil {
 		r.withdraw(b)
-		return model.Decision{}, err
+		return noDecision(), -1, err
 	}
 	r.conclude(w, 0, r.since(start))
-	d := r.decisionOf(w)
-	if d.Target.Rank == model.NoRank {
+	if d = r.decisionOf(w); d.Target.Rank == model.NoRank {
 		r.withdraw(b)
-		return d, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
+		return d, -1, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
 	}
-	return d, nil
+	return d, int(w.slots[d.Target.Rank]), nil
+}
+
+// noDecision is what goes with an error: no rank, never rank 0.
+func noDecision() model.Decision {
+	return model.Decision{Target: model.Target{Rank: model.NoRank}, RunnerUp: model.NoRank}
 }
 
 // parked is a request in the cluster tier's queue. Who wakes it routes it and
@@ -81,26 +100,27 @@ type parked struct {
 
 type routed struct {
 	decision model.Decision
+	slot     int
 	err      error
 }
 
-// RouteWait is Route for a caller that can wait. In the modes kv and lockstep a
-// request waits while every rank that may take it is at its cap, or as many are
-// busy as router_queue_threshold and busy_worker_ratio say; router_queue_policy
-// orders the queue. It returns when the request was routed, when the queue is
+// RouteWait is Route for a caller that can wait. A request waits while every
+// rank that may take it is at its hard cap, in the modes kv and lockstep also
+// while as many are busy as router_queue_threshold and busy_worker_ratio say;
+// router_queue_policy orders the queue. It returns when the request was routed, when the queue is
 // full (ErrQueueFull, at once) or when ctx ends: the error is ctx's then, and
 // the request is not open. req is not to be written meanwhile.
 func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[string][]int32) (model.Decision, error) {
 	now, start := r.clock.Now(), r.wallNow()
 	l, err := r.know.look(req, now.Sub(r.start))
 	if err != nil {
-		return model.Decision{}, err
+		return noDecision(), err
 	}
 	p := &parked{req: req, look: l, matches: matches, answer: make(chan routed, 1)}
 	defer func() { r.know.drop(p.look) }()
 	r.lock(now)
-	d, err := r.route(start, req, l, matches, refuses)
-	waits := r.scored() && errors.Is(err, ErrFull)
+	d, slot, err := r.route(start, req, l, matches, refuses)
+	waits := errors.Is(err, ErrFull)
 	if waits {
 		if err = r.park(p); err != nil {
 			r.tellRefused(err)
@@ -108,10 +128,11 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 	}
 	r.unlock()
 	if waits && err == nil {
-		d, err = r.await(ctx, p)
+		got := r.await(ctx, p)
+		d, slot, err = got.decision, got.slot, got.err
 	}
 	if err == nil {
-		r.know.routed(p.look, r.slot(d.Target), r.clock.Now().Sub(r.start))
+		r.know.routed(p.look, slot, r.clock.Now().Sub(r.start))
 	}
 	return d, err
 }
@@ -124,8 +145,11 @@ func (r *Router) park(p *parked) error {
 		ID: p.req.ID, Slot: s.lane, Strict: p.req.StrictPriority, Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
 	}
 	if p.look != nil {
-		for slot := range r.know.targets {
-			w.BestCached = max(w.BestCached, p.look.held(slot, r.know.block))
+		block := r.know.blockTokens()
+		for _, k := range r.workers {
+			for _, slot := range k.slots {
+				w.BestCached = max(w.BestCached, p.look.held(int(slot), block))
+			}
 		}
 	}
 	return s.queue.Push(r.elapsed(), &r.settings.ClusterConfig, len(r.workers), w)
@@ -133,10 +157,10 @@ func (r *Router) park(p *parked) error {
 
 // await waits for the answer. Where ctx ends after the request was routed, the
 // decision stands and is returned.
-func (r *Router) await(ctx context.Context, p *parked) (model.Decision, error) {
+func (r *Router) await(ctx context.Context, p *parked) routed {
 	select {
 	case got := <-p.answer:
-		return got.decision, got.err
+		return got
 	case <-ctx.Done():
 	}
 	now := r.clock.Now()
@@ -144,32 +168,7 @@ func (r *Router) await(ctx context.Context, p *parked) (model.Decision, error) {
 	_, waited := r.steer.queue.Remove(p.req.ID)
 	r.unlock()
 	if waited {
-		return model.Decision{}, fmt.Errorf("request %d left the queue: %w", p.req.ID, ctx.Err())
+		return routed{decision: noDecision(), slot: -1, err: fmt.Errorf("request %d left the queue: %w", p.req.ID, ctx.Err())}
 	}
-	got := <-p.answer
-	return got.decision, got.err
-}
-
-// wake routes the requests of the queue whose turn has come. It is called with
-// the lock before each unlock; one that finds no rank after all is refused.
-func (r *Router) wake() {
-	s := &r.steer
-	for s.queue.Len() > 0 {
-		w, stale, ok := s.queue.Pop(r.elapsed(), &r.settings.ClusterConfig, r.takes)
-		if !ok {
-			return
-		}
-		p := w.Payload
-		if stale && p.look != nil {
-			p.look.match(r.know, r.elapsed())
-		}
-		d, err := r.route(r.wallNow(), p.req, p.look, p.matches, woken)
-		p.answer <- routed{d, err}
-	}
-}
-
-// takes reports that a request of a lane of the queue may go.
-func (r *Router) takes(lane int32) bool {
-	// The other modes have no queue: let it go.
-	return !r.scored() || r.steer.tier.Takes(r.elapsed(), lane)
+	return <-p.answer
 }

@@ -19,7 +19,7 @@ func (b *bench) waiting(ctx context.Context, id int64, change ...func(*model.Req
 	}
 	go func() {
 		d, err := b.RouteWait(ctx, q, nil)
-		out <- routed{d, err}
+		out <- routed{decision: d, err: err}
 	}()
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"adpdeck/router/adp"
@@ -30,6 +31,10 @@ type Config struct {
 	Clock    Clock
 	Workers  []model.WorkerSpec
 	Settings model.Settings
+	// MaxRanks is how many ranks there may be at one time, those of workers that
+	// join later included; with it Workers may be empty, and weights may name
+	// ranks that are not there yet. 0: those of Workers, and none can join.
+	MaxRanks int
 	// Record keeps a decision record of each routed request, for a screen.
 	Record bool
 	// MaxConvs bounds the tracked conversations; 0 means model.MaxConvs.
@@ -49,31 +54,44 @@ type Router struct {
 	// tierFields counts the cluster tier's own, which are the last of fields.
 	tierFields int
 
-	know    *knowledge
-	sources [][]*source // by worker and rank, the same for the router's life
-	view    indexView
+	know *knowledge
+	view indexView
+	gaps chan model.Gap
+	// watched counts probes, for who does not have the lock.
+	watched atomic.Int32
+	// topo is held while workers and ranks come and go; taken before mu.
+	topo sync.Mutex
 
 	mu       sync.Mutex // guards everything below
 	start    time.Time
 	now      time.Time
-	stamp    uint64 // counts changes; objects carry the stamp of their last
-	workers  []*worker
-	byID     map[string]int
+	stamp    uint64          // counts changes; objects carry the stamp of their last
+	workers  []*worker       // in the order in which they joined
+	byID     map[string]int  // place in workers
+	sorted   []*worker       // by name
+	places   []*worker       // by worker.index, nil where nobody is
+	serves   audiences       // who serves which model
+	parted   []model.Target  // drained ranks that have left, longest gone first
 	settings *model.Settings // published: replaced, never written
 	initial  model.Settings
 	version  uint64
 	source   model.Source
 
-	book   *load.Book[turn]
-	binds  *pin.Table
-	owners tenants // of the bindings
-	ops    *pin.Operators
-	convs  *tracker
-	notes  []note       // of the step being made
-	loads  []workerLoad // scratch of the cluster tier
-	cursor int          // of the cluster tier
-	steer  steering
-	steps  uint64 // calls of Step
+	book      *load.Book[turn]
+	binds     *pin.Table
+	owners    tenants // of the bindings
+	ops       *pin.Operators
+	convs     *tracker
+	notes     []note         // of the step being made
+	loads     []workerLoad   // scratch of the cluster tier
+	exclude   []model.Target // what the request being routed must not go to
+	late      uint64         // ends of requests whose worker or rank had left
+	cursor    int            // of the cluster tier
+	steer     steering
+	probes    []*probe  // requests whose blocks are looked for
+	nextProbe time.Time // not before then
+	found     findings
+	steps     uint64 // calls of Step
 
 	history  history
 	answers  *simplelru.LRU[string, model.Reply]
@@ -97,12 +115,19 @@ type Router struct {
 // worker is one worker with its engine-tier router.
 type worker struct {
 	spec     model.WorkerSpec
-	index    int
+	index    int     // of the book and of places, its own as long as it is there
+	slots    []int32 // of the cluster tier and of the index, by rank
+	number   int     // the cluster tier's
+	joined   time.Time
+	live     liveness
+	told     told
+	proofs   proofs
 	engine   *adp.Router
 	ranks    []rankState
 	eligible int
 	weights  []float64 // by rank, nil when all are 1
 	closed   []bool    // by rank, nil when none is
+	shut     []bool    // scratch: closed and what a request must not go to
 
 	reported bool
 	// stepped says that the engine routes inside; its newest step was at
@@ -122,22 +147,26 @@ type worker struct {
 type rankState struct {
 	drain    bool
 	blocked  bool
+	down     bool // its engine does not answer
+	observed bool // its figures come from Observe
 	weight   float64
 	load     model.Rank // the engine's figures and the counters, published from here
 	hits     window
 	pins     int
 	operator int
+	restarts uint64
 }
 
 // New returns a router over the workers of cfg. It refuses a cluster without
 // workers, a worker without an id or ranks, ids given twice, and settings that
-// leave a worker without an eligible rank or name a rank that is not there.
+// leave a worker without an eligible rank or name a rank that is not there. With
+// Config.MaxRanks workers may come later.
 func New(cfg Config) (*Router, error) {
 	if cfg.Clock == nil {
 		return nil, errors.New("router: no clock: Config.Clock must be set")
 	}
-	if len(cfg.Workers) == 0 {
-		return nil, errors.New("router: no workers: name at least one")
+	if len(cfg.Workers) == 0 && cfg.MaxRanks <= 0 {
+		return nil, errors.New("router: no workers: name at least one, or set Config.MaxRanks so that they may join")
 	}
 	if cfg.MaxConvs <= 0 {
 		cfg.MaxConvs = model.MaxConvs
@@ -163,63 +192,51 @@ func New(cfg Config) (*Router, error) {
 	if r.answers, err = simplelru.NewLRU[string, model.Reply](maxAnswers, r.forgetAnswer); err != nil {
 		return nil, err
 	}
-	if err := r.addWorkers(cfg.Workers); err != nil {
+	if err := r.addWorkers(&cfg); err != nil {
 		return nil, err
 	}
-	if err := r.addTier(&cfg); err != nil {
-		return nil, err
-	}
-	if err := r.checkSettings(); err != nil {
+	if err := r.checkSettings(cfg.MaxRanks > 0); err != nil {
 		return nil, err
 	}
 	r.history = newHistory(model.Revision{Version: 1, At: r.start, Actor: "router", Verb: "start", What: "started"})
+	r.seat()
 	return r, nil
 }
 
-func (r *Router) addWorkers(specs []model.WorkerSpec) error {
-	counts := make([]int, len(specs))
-	for i, spec := range specs {
-		if spec.ID == "" || spec.Ranks < 1 {
-			return fmt.Errorf("router: worker %d (%q) has %d ranks: it needs an id and at least one rank", i, spec.ID, spec.Ranks)
-		}
-		if _, ok := r.byID[spec.ID]; ok {
-			return fmt.Errorf("router: worker %q is named twice", spec.ID)
-		}
-		r.byID[spec.ID] = i
-		counts[i] = spec.Ranks
-		w := &worker{spec: spec, index: i, ranks: make([]rankState, spec.Ranks)}
-		w.engine = adp.New(spec.Ranks, r.settings.AttentionDpConfig, r.binds.View(spec.ID), adp.Options{Record: r.record, MaxCandidates: maxCandidates})
-		for k := range w.ranks {
-			s := &w.ranks[k]
-			s.hits = newWindow(5*time.Second, 12)
-			s.load = model.Rank{
-				Target:    model.Target{Worker: spec.ID, Rank: k},
-				MaxActive: spec.MaxNumActiveRequests,
-				Hit:       model.Unknown(), Reachable: model.Unknown(),
-			}
-		}
-		r.workers = append(r.workers, w)
+// addWorkers makes the cluster tier, what is known of caches, and the workers
+// that are there from the start.
+func (r *Router) addWorkers(cfg *Config) (err error) {
+	if r.know, err = newKnowledge(cfg); err != nil {
+		return err
 	}
-	r.book = load.New[turn](counts)
-	r.loads = make([]workerLoad, len(specs))
+	r.gaps = make(chan model.Gap, max(1, r.know.room))
+	r.book = load.New[turn](nil)
+	r.view.init(r)
+	if err := r.newSteering(cfg.Seed); err != nil {
+		return err
+	}
+	for i := range cfg.Workers {
+		if _, ok := r.byID[cfg.Workers[i].ID]; ok {
+			return fmt.Errorf("router: worker %q is named twice", cfg.Workers[i].ID)
+		}
+		if err := r.checkSpec(&cfg.Workers[i]); err != nil {
+			return fmt.Errorf("router: worker %d %w", i, err)
+		}
+		if err := r.admit(&cfg.Workers[i]); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// addTier makes the cluster tier and what is known of caches.
-func (r *Router) addTier(cfg *Config) (err error) {
-	if r.know, err = newKnowledge(cfg.Workers); err != nil {
-		return err
-	}
-	if r.sources, err = r.know.newSources(r.workers); err != nil {
-		return err
-	}
-	r.view.init(r)
-	return r.newSteering(cfg.Seed)
-}
-
-func (r *Router) checkSettings() error {
+// checkSettings checks the settings of the start. later allows weights of ranks
+// that may yet come.
+func (r *Router) checkSettings(later bool) error {
 	for _, w := range r.settings.Weights {
 		err := r.checkTarget(w.Target)
+		if later {
+			err = nil
+		}
 		if err == nil && w.Target.Rank == model.NoRank {
 			err = ErrNoRank
 		}
@@ -257,7 +274,7 @@ func (r *Router) reconfigure() {
 			if w.weights != nil {
 				w.weights[k] = s.weight
 			}
-			shut := s.drain || s.blocked
+			shut := s.drain || s.blocked || s.down
 			if shut && w.closed == nil {
 				w.closed = make([]bool, len(w.ranks))
 			}
@@ -269,17 +286,17 @@ func (r *Router) reconfigure() {
 			}
 			r.steer.tier.SetWeight(s.load.Target, s.weight)
 			r.steer.tier.SetDraining(s.load.Target, s.drain)
-			r.steer.tier.SetBlocked(s.load.Target, s.blocked)
+			r.steer.tier.SetBlocked(s.load.Target, s.blocked || s.down)
 		}
 	}
 	// Mode and settings were checked before they were set, and every slot has
 	// its place, so that neither can be refused.
 	_ = r.steer.tier.Configure(r.settings.RouterMode, r.settings.ClusterConfig)
 	r.steer.queue.Reorder(&r.settings.ClusterConfig)
-	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig))
+	_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig, r.know.texts.Load()))
 }
 
-func (s *rankState) eligible() bool { return !s.drain && !s.blocked && s.weight > 0 }
+func (s *rankState) eligible() bool { return !s.drain && !s.blocked && !s.down && s.weight > 0 }
 
 func (r *Router) policy() model.Policy { return r.settings.AttentionDpConfig.Policy() }
 
@@ -345,6 +362,7 @@ func (r *Router) operatorChanged(key model.ConvKey, before, after pin.Pin) {
 	if s := r.rank(after.Target); s != nil && after.Note != nil {
 		s.operator++
 	}
+	r.found.stale = true
 	c := r.convs.byKey[key]
 	if c == nil && after.Note != nil {
 		c = r.convs.ensure(key, r.now, &r.stamp)

@@ -14,14 +14,15 @@ import (
 // in req and choice until the request is booked.
 type steering struct {
 	tier     *cluster.Router
-	bases    []int32 // slot of rank 0, by worker
-	caps     bool    // some rank has a hard cap
+	caps     bool // some rank has a hard cap
 	req      cluster.Request
 	bound    cluster.Bound
 	choice   cluster.Choice
 	record   model.Selection
 	phantoms []cluster.Phantom
 	queue    *cluster.Queue[*parked]
+	audience *audience // who serves the request's model, nil for all
+	exclude  []model.Target
 	lane     int32 // where the request waits if it has to
 	swept    time.Duration
 	how      how // byEngine where the rank is left to the engine tier
@@ -36,7 +37,7 @@ const defaultBlock = 16
 func (r *Router) newSteering(seed uint64) error {
 	s := &r.steer
 	s.queue = cluster.NewQueue[*parked]()
-	block := r.know.block
+	block := r.know.blockTokens()
 	if block == 0 {
 		block = defaultBlock
 	}
@@ -46,17 +47,6 @@ func (r *Router) newSteering(seed uint64) error {
 	})
 	if err != nil {
 		return fmt.Errorf("router: %w", err)
-	}
-	for _, w := range r.workers {
-		base, err := s.tier.AddWorker(cluster.Worker{
-			ID: w.spec.ID, Ranks: w.spec.Ranks, MaxRequests: w.spec.MaxNumActiveRequests,
-			MaxBatchedTokens: w.spec.MaxBatchedTokens, KVBlocks: w.spec.KVBlocks,
-		})
-		if err != nil {
-			return fmt.Errorf("router: %w", err)
-		}
-		s.bases = append(s.bases, base)
-		s.caps = s.caps || w.spec.MaxNumActiveRequests > 0
 	}
 	return nil
 }
@@ -68,7 +58,7 @@ func scoredMode(m model.RouterMode) bool { return m == model.ModeKV || m == mode
 
 // slot is the cluster tier's and the index's number of a rank.
 func (r *Router) slot(t model.Target) int {
-	return int(r.steer.bases[r.byID[t.Worker]]) + t.Rank
+	return int(r.workers[r.byID[t.Worker]].slots[t.Rank])
 }
 
 // choose is the cluster tier. It applies the order of precedence: operator pin,
@@ -76,7 +66,10 @@ func (r *Router) slot(t model.Target) int {
 func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why string, err error) {
 	s := &r.steer
 	s.how, s.followed, s.lane = byEngine, false, cluster.SharedLane
-	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides}
+	s.req = cluster.Request{ID: req.ID, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput, Overrides: req.Overrides, Exclude: r.excluding(req.Exclude)}
+	if err := r.serving(req); err != nil {
+		return "", err
+	}
 	if l != nil {
 		s.req.Blocks = l.blocks
 		s.req.Matches.Device = l.matches.Device
@@ -87,24 +80,37 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 	bind, bound := pin.Binding{}, false
 	if !req.Conv.Keyless() {
 		if p, ok := r.ops.Get(req.Conv); ok {
+			if err := r.reaches(req, p.Target, "operator pin by "+p.Note.By); err != nil {
+				return "", err
+			}
 			s.lane = s.tier.LaneOf(p.Target)
 			return "operator pin", r.take(p.Target, model.ByBinding)
 		}
 		r.forgetGone(req.Conv)
 		bind, bound = r.bound(req.Conv)
+		bound = bound && !r.passes(req, bind.Target)
+	}
+	if req.Explicit != nil && !bound {
+		if err := r.reaches(req, *req.Explicit, "the client's wish"); err != nil {
+			return "", err
+		}
 	}
 	switch scored := r.scored(); {
 	case bound && !scored:
+		s.lane = s.tier.LaneOf(model.Target{Worker: bind.Target.Worker, Rank: model.NoRank})
 		return "bound", r.take(bind.Target, model.ByBinding)
 	case bound:
 		return r.chooseBound(bind, req, rule)
 	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank):
 		s.lane = s.tier.LaneOf(*req.Explicit)
+		if req.Relax && !scored {
+			s.lane = s.tier.LaneOf(model.Target{Worker: req.Explicit.Worker, Rank: model.NoRank})
+		}
 		return "asked for", r.take(*req.Explicit, model.ByRequired)
 	case scored:
 		return r.chooseRank(req, rule)
 	}
-	return r.chooseWorker(rule)
+	return r.chooseWorker(req, rule)
 }
 
 // take books nothing: it makes the choice that stands above all scores.
@@ -162,7 +168,7 @@ func (r *Router) chooseRank(req *model.Request, rule roomRule) (string, error) {
 // mustWait refuses a request that has to queue.
 func (r *Router) mustWait(rule roomRule) error {
 	s := &r.steer
-	s.lane = s.tier.Lane(&s.req)
+	s.lane = r.sharedAs(s.tier.Lane(&s.req))
 	backlog := s.queue.Backlog(s.lane)
 	if s.lane < cluster.SharedLane { // those before it may go there too
 		backlog += s.queue.Backlog(cluster.SharedLane)
@@ -217,17 +223,26 @@ func (r *Router) setCaps(on bool) {
 	}
 }
 
-// chooseWorker leaves the rank to the engine tier.
-func (r *Router) chooseWorker(rule roomRule) (string, error) {
+// chooseWorker leaves the rank to the engine tier. Who asks for a rank now is
+// given a worker that has room, if there is one.
+func (r *Router) chooseWorker(req *model.Request, rule roomRule) (string, error) {
 	s := &r.steer
+	s.lane = r.sharedAs(s.lane)
 	mode := r.settings.RouterMode
 	if mode == model.ModeRoundRobin || mode == model.ModeLeastLoaded {
+		full := false
 		for i, w := range r.workers {
-			r.loads[i] = workerLoad{open: r.book.WorkerOpen(i), eligible: w.eligible}
+			r.loads[i] = workerLoad{open: r.book.WorkerOpen(w.index), eligible: r.mayTake(w, req)}
+			if rule != engineQueues && r.loads[i].eligible > 0 && !r.hasRoom(w, req) {
+				r.loads[i].eligible, full = 0, true
+			}
 		}
 		at, next, why := pickWorker(mode, r.loads, r.cursor)
-		if at < 0 {
-			return "", fmt.Errorf("request %d: %w; make one ready", s.req.ID, ErrNoEligible)
+		switch {
+		case at < 0 && full:
+			return "", fmt.Errorf("request %d: %w: every rank that may take it is at its hard cap; let it queue, or send it again when a request has ended", req.ID, ErrFull)
+		case at < 0:
+			return "", r.noneEligible(req)
 		}
 		r.cursor = next
 		by := model.ByRotation
@@ -253,6 +268,9 @@ func (r *Router) named(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, cluster.ErrFiltered), errors.Is(err, cluster.ErrNoTargets):
+		if down := r.downText(); down != "" {
+			return fmt.Errorf("%w: %w; %s", ErrNoEligible, err, down)
+		}
 		return fmt.Errorf("%w: %w", ErrNoEligible, err)
 	case errors.Is(err, cluster.ErrFull):
 		return fmt.Errorf("%w: %w", ErrFull, err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"adpdeck/router/adp"
+	"adpdeck/router/load"
 	"adpdeck/router/model"
 	"adpdeck/router/pin"
 )
@@ -35,6 +36,7 @@ const (
 	bySession  // the cluster tier followed a binding
 	waitsForPin
 	waitsForRank
+	enginePicks // the worker's engine picks the rank
 )
 
 // Step is the engine tier of one worker: it places the requests that the
@@ -53,7 +55,7 @@ func (r *Router) Step(worker string, in *model.StepInput, out *model.StepOutput)
 	now, start := r.clock.Now(), r.wallNow()
 	notes, err := r.step(now, start, worker, in, out)
 	for i := range notes { // the guesses have a lock of their own
-		r.know.remember(notes[i].chain, notes[i].slot, now.Sub(r.start))
+		r.know.remember(&notes[i], now.Sub(r.start))
 	}
 	return err
 }
@@ -116,8 +118,10 @@ func (r *Router) gather(name string, in *model.StepInput) (*worker, error) {
 		switch {
 		case b == nil:
 			return nil, fmt.Errorf("%w of %s: request %d is not open: submit it first", ErrStep, name, q.ID)
-		case b.Worker != at:
-			return nil, fmt.Errorf("%w of %s: request %d was sent to %s", ErrStep, name, q.ID, r.workers[b.Worker].spec.ID)
+		case b.Worker == load.Gone:
+			return nil, fmt.Errorf("%w of %s: request %d was sent to a worker or rank that has left: end it", ErrStep, name, q.ID)
+		case b.Worker != w.index:
+			return nil, fmt.Errorf("%w of %s: request %d was sent to %s", ErrStep, name, q.ID, r.places[b.Worker].spec.ID)
 		case b.Rank != model.NoRank:
 			return nil, fmt.Errorf("%w of %s: request %d is on rank %d already", ErrStep, name, q.ID, b.Rank)
 		case b.Value.step == r.steps:
@@ -160,7 +164,13 @@ func (r *Router) routeBatch(w *worker) error {
 		} else if how == byEngine {
 			at = int32(len(g.rest))
 			g.rest = append(g.rest, int32(i))
-			w.request.Requests = append(w.request.Requests, engineRequest(b, g.matches[i]))
+			q := engineRequest(b, g.matches[i])
+			if len(r.exclude) > 0 && b.Value.conv != nil {
+				if bind, ok := r.binds.Get(b.Value.conv.data.Key); ok && excludes(r.exclude, bind.Target) {
+					q.Conv = "" // the binding stands, and is not followed this time
+				}
+			}
+			w.request.Requests = append(w.request.Requests, q)
 		}
 		g.at = append(g.at, at)
 		g.ranks = append(g.ranks, int32(rank))
@@ -168,7 +178,7 @@ func (r *Router) routeBatch(w *worker) error {
 		g.fullRank = append(g.fullRank, int32(full))
 	}
 	w.request.States, w.request.HardCap = g.states, g.hardCap
-	w.request.Weights, w.request.Closed = w.weights, w.closed
+	w.request.Weights, w.request.Closed = w.weights, r.closed(w)
 	if err := w.engine.Route(&w.request, &w.result); err != nil {
 		return fmt.Errorf("route a batch of %d at %s: %w", len(g.rest), w.spec.ID, err)
 	}
@@ -194,6 +204,8 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 		switch {
 		case p.Target.Worker != w.spec.ID: // pinned elsewhere after it was sent here
 			return model.NoRank, byEngine, model.NoRank
+		case !w.answers(p.Target.Rank): // pinned after it was sent here, or gone since
+			return model.NoRank, waitsForPin, p.Target.Rank
 		case g.states[p.Target.Rank].NumActiveRequests < g.hardCap:
 			return p.Target.Rank, byOperator, model.NoRank
 		}
@@ -207,7 +219,7 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 	}
 	bind, ok := r.bound(c.data.Key)
 	switch {
-	case !ok || bind.Target.Worker != w.spec.ID:
+	case !ok || bind.Target.Worker != w.spec.ID || !w.answers(bind.Target.Rank) || excludes(r.exclude, bind.Target):
 		return model.NoRank, byEngine, model.NoRank
 	case g.states[bind.Target.Rank].NumActiveRequests < g.hardCap:
 		return bind.Target.Rank, byBinding, model.NoRank
@@ -219,7 +231,7 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 // that has no room makes it wait. byEngine leaves the rank to the engine tier.
 func (r *Router) steeredPlace(w *worker, b *booking) (rank int, by how, full int) {
 	switch k := b.Value.chosen; {
-	case k == model.NoRank:
+	case k == model.NoRank || !w.answers(k):
 		return model.NoRank, byEngine, model.NoRank
 	case w.batch.states[k].NumActiveRequests < w.batch.hardCap:
 		return k, b.Value.chosenBy, model.NoRank

@@ -37,11 +37,22 @@ type turn struct {
 	runnerUp  int
 	margin    model.Maybe
 	looked    bool           // the index was asked
+	text      bool           // with hashes of text
+	unsaid    bool           // the engine did not say what it found in its cache
 	held      []int          // by rank of the worker: tokens that it was said to hold
 	chain     []prefix.Chain // to remember where the engine tier puts it, empty for nothing to remember
+	chainGen  uint64         // lookup.gen of chain
 	known     int            // the most that any rank was said to hold
 	lostTo    string
 	tied      bool // it bound its conversation
+
+	route   model.Route
+	channel string
+	proof   *proof         // of its route and channel, nil where none is kept
+	proven  bool           // where it ran is known for certain
+	picks   bool           // its engine picks the rank
+	trail   []prefix.Chain // its blocks, where they may have to prove where it ran
+	firstAt time.Time
 
 	decision uint64
 	target   model.Target
@@ -70,18 +81,22 @@ func (r *Router) Submit(req *model.Request) (model.Target, error) {
 		return model.Target{Rank: model.NoRank}, err
 	}
 	defer r.know.drop(l)
-	target, err := r.submitLocked(now, req, l)
-	if err == nil && target.Rank != model.NoRank {
-		r.know.routed(l, r.slot(target), now.Sub(r.start))
+	target, slot, err := r.submitLocked(now, req, l)
+	if err == nil {
+		r.know.routed(l, slot, now.Sub(r.start))
 	}
 	return target, err
 }
 
-func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (model.Target, error) {
+func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (target model.Target, slot int, err error) {
 	r.lock(now)
 	defer r.unlock()
-	_, target, err := r.submit(req, l, engineQueues)
-	return target, err
+	slot = -1
+	_, target, err = r.submit(req, l, engineQueues)
+	if err == nil && target.Rank != model.NoRank {
+		slot = r.slot(target)
+	}
+	return target, slot, err
 }
 
 // submit opens a request.
@@ -102,12 +117,16 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 		return nil, none, fmt.Errorf("request %d: %w (%d): finish some first", req.ID, ErrBusy, MaxOpen)
 	}
 	r.sweep()
+	r.renew(l)
 	why, err := r.choose(req, l, rule)
 	if err != nil {
 		r.tellRefused(err)
 		return nil, none, err
 	}
 	s := &r.steer
+	if rule != engineQueues {
+		r.leaveRank()
+	}
 	target := s.choice.Target
 	w := r.workers[r.byID[target.Worker]]
 	b, err := r.book.Open(req.ID, w.index)
@@ -120,8 +139,8 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	}
 	r.fill(b, req, why)
 	r.fillChoice(b, l)
-	if rule == engineQueues && target.Rank == model.NoRank && l != nil && r.know.guess.Load().remembers(int(s.bases[w.index])) {
-		b.Value.chain = append(b.Value.chain, l.chain...)
+	if rule == engineQueues && target.Rank == model.NoRank && l != nil && r.know.guess.Load().remembers(int(w.slots[0]), l.text) {
+		b.Value.chain, b.Value.chainGen = append(b.Value.chain, l.chain...), l.gen
 	}
 	r.stamp++
 	r.submitted++
@@ -141,11 +160,11 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 // fill writes the request into its booking, reusing the booking's buffers.
 func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
-	lead, held, chain := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0]
+	lead, held, chain, trail := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0], t.trail[:0]
 	*t = turn{
 		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
-		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain,
+		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain, trail: trail, route: req.Route, channel: req.Channel,
 	}
 	if !req.Conv.Keyless() {
 		t.conv = r.convs.ensure(req.Conv, r.now, &r.stamp)
@@ -154,7 +173,7 @@ func (r *Router) fill(b *booking, req *model.Request, why string) {
 		return
 	}
 	t.wished, t.asked = true, *req.Explicit
-	if req.Explicit.Rank != model.NoRank && req.Explicit.Worker == r.workers[b.Worker].spec.ID {
+	if req.Explicit.Rank != model.NoRank && req.Explicit.Worker == r.places[b.Worker].spec.ID {
 		t.steered, t.rank, t.relax = true, req.Explicit.Rank, req.Relax
 		t.params = adp.Params{Rank: &t.rank, Relax: &t.relax}
 	}
@@ -173,11 +192,14 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 			}
 		}
 	}
+	if l != nil && t.channel != "" && !l.text {
+		t.trail = append(t.trail, l.chain...)
+	}
 	if l != nil {
-		t.looked, t.known, t.lostTo = true, c.Reachable, c.LostTo
-		base := int(s.bases[b.Worker])
-		for k := range r.workers[b.Worker].ranks {
-			t.held = append(t.held, l.held(base+k, r.know.block))
+		t.looked, t.text, t.known, t.lostTo = true, l.text, c.Reachable, c.LostTo
+		block := r.know.blockTokens()
+		for _, slot := range r.places[b.Worker].slots {
+			t.held = append(t.held, l.held(int(slot), block))
 		}
 	}
 	if r.selection() == nil {
@@ -187,6 +209,29 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 	kept := s.record
 	kept.Candidates = slices.Clone(kept.Candidates)
 	t.selection = &kept
+}
+
+// heldOn is how many tokens a rank was said to hold when the request came, 0 for
+// one that has come since.
+func (t *turn) heldOn(rank int) int {
+	if rank < 0 || rank >= len(t.held) {
+		return 0
+	}
+	return t.held[rank]
+}
+
+// renew brings a look-up up to date that was made before ranks came or went, or
+// before there was anything to compare text with.
+func (r *Router) renew(l *lookup) {
+	if l == nil {
+		return
+	}
+	if l.text {
+		if g := r.know.guess.Load(); g == nil || !g.rules.texts {
+			_ = r.know.guessBy(r.workers, rulesOf(&r.settings.ClusterConfig, true))
+		}
+	}
+	r.know.renew(l, r.elapsed())
 }
 
 // since is the wall time from start to now in nanoseconds, 0 without a wall.

@@ -26,9 +26,13 @@ type Subscription struct {
 	source   model.Source
 	settings *model.Settings
 	workers  []model.Worker
-	ranks    []model.Rank // in the router's order
+	ranks    []model.Rank // both by target
+	// What workers and ranks were before, for reuse.
+	spareWorkers []model.Worker
+	spareRanks   []model.Rank
 	// The same of the index, ordered by target.
 	index       []model.IndexRank
+	spareIndex  []model.IndexRank
 	indexTotals model.IndexTotals
 	findings    []model.Finding
 }
@@ -62,7 +66,7 @@ func (s *Subscription) Start() *model.State {
 	r := s.r
 	g := r.gatherIndex(now, true)
 	r.lock(now)
-	state := r.snapshot()
+	state := r.snapshot(g)
 	r.putIndex(state, g)
 	s.index, s.findings = append(s.index[:0], state.Index...), state.Findings
 	s.indexTotals = g.totals
@@ -71,11 +75,7 @@ func (s *Subscription) Start() *model.State {
 	s.totals, s.source, s.settings = state.Totals, state.Source, r.settings
 	s.workers = append(s.workers[:0], state.Workers...)
 	s.ranks = s.ranks[:0]
-	for _, w := range r.workers {
-		for k := range w.ranks {
-			s.ranks = append(s.ranks, r.rankRow(w, k))
-		}
-	}
+	s.ranks = append(s.ranks, state.Ranks...)
 	r.mu.Unlock()
 	return ordered(state)
 }
@@ -84,7 +84,8 @@ func (s *Subscription) Start() *model.State {
 // at its newest, the newest maxDecisions decisions with the number left out,
 // and as many settlements twice. It is nil when nothing changed.
 //
-// A Change is applied to a State so: Gone first, then Convs by key (a State
+// A Change is applied to a State so: WorkersGone with their Ranks and Index rows,
+// RanksGone with theirs, and Gone go first, then Convs by key (a State
 // keeps the model.MaxFeedConvs newest, ordered by CompareConvs), Workers by id,
 // Ranks by target, Revisions by version and Events by id (both newest first,
 // the newest 256 kept); the rest is replaced.
@@ -102,7 +103,7 @@ func (s *Subscription) Take(maxDecisions int) (c *model.Change, resync bool) {
 		return nil, true
 	}
 	c = &model.Change{At: r.now, Version: r.version}
-	some := s.takeFigures(c)
+	some := s.takeFigures(c, g)
 	some = s.takeIndex(c, g) || some
 	if r.stamp != s.stamp {
 		ok := false
@@ -142,7 +143,7 @@ func (s *Subscription) changedConvs() (out []*model.Conv, ok bool) {
 
 // takeFigures compares settings, totals, source, workers and ranks with what
 // was sent last and takes what differs; it reports whether anything does.
-func (s *Subscription) takeFigures(c *model.Change) bool {
+func (s *Subscription) takeFigures(c *model.Change, g *gathered) bool {
 	r := s.r
 	if s.settings != r.settings {
 		s.settings, c.Settings = r.settings, r.settings
@@ -154,22 +155,63 @@ func (s *Subscription) takeFigures(c *model.Change) bool {
 		source := r.source
 		s.source, c.Source = source, &source
 	}
-	i := 0
-	for at, w := range r.workers {
-		if row := r.workerRow(w); !sameWorker(&row, &s.workers[at]) {
-			s.workers[at] = row
+	s.takeRows(c, g)
+	return c.Settings != nil || c.Totals != nil || c.Source != nil ||
+		len(c.Workers)+len(c.Ranks)+len(c.WorkersGone)+len(c.RanksGone) > 0
+}
+
+// takeRows does so with workers and ranks, which are ordered by target there and
+// here; those that are only there have left.
+func (s *Subscription) takeRows(c *model.Change, g *gathered) {
+	r := s.r
+	workers, ranks := s.workers, s.ranks
+	s.workers, s.spareWorkers = s.spareWorkers[:0], s.workers
+	s.ranks, s.spareRanks = s.spareRanks[:0], s.ranks
+	for _, w := range r.sorted {
+		row := r.workerRow(w, g)
+		for len(workers) > 0 && model.Target.Less(model.Target{Worker: workers[0].ID}, model.Target{Worker: row.ID}) {
+			c.WorkersGone = append(c.WorkersGone, workers[0].ID)
+			workers = workers[1:]
+		}
+		if len(workers) > 0 && workers[0].ID == row.ID {
+			if !sameWorker(&row, &workers[0]) {
+				c.Workers = append(c.Workers, row)
+			}
+			workers = workers[1:]
+		} else {
 			c.Workers = append(c.Workers, row)
 		}
+		s.workers = append(s.workers, row)
 		for k := range w.ranks {
-			if row := r.rankRow(w, k); !sameRank(&row, &s.ranks[i]) {
-				s.ranks[i] = row
+			row := r.rankRow(w, k)
+			ranks = s.skipped(c, ranks, row.Target)
+			if len(ranks) > 0 && ranks[0].Target == row.Target {
+				if !sameRank(&row, &ranks[0]) {
+					c.Ranks = append(c.Ranks, row)
+				}
+				ranks = ranks[1:]
+			} else {
 				c.Ranks = append(c.Ranks, row)
 			}
-			i++
+			s.ranks = append(s.ranks, row)
 		}
 	}
-	slices.SortFunc(c.Ranks, func(a, b model.Rank) int { return a.Target.Compare(b.Target) })
-	return c.Settings != nil || c.Totals != nil || c.Source != nil || len(c.Workers)+len(c.Ranks) > 0
+	for i := range workers {
+		c.WorkersGone = append(c.WorkersGone, workers[i].ID)
+	}
+	s.skipped(c, ranks, model.Target{})
+}
+
+// skipped leaves out the ranks before upto, or all for none, which have left. A
+// worker that has left takes its own with it.
+func (s *Subscription) skipped(c *model.Change, ranks []model.Rank, upto model.Target) []model.Rank {
+	for len(ranks) > 0 && (upto.Worker == "" || ranks[0].Target.Less(upto)) {
+		if t := ranks[0].Target; s.r.isThere(t.Worker) {
+			c.RanksGone = append(c.RanksGone, t)
+		}
+		ranks = ranks[1:]
+	}
+	return ranks
 }
 
 // sameWorker compares what stands in rows; unknown figures are equal.

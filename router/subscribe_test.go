@@ -11,6 +11,7 @@ import (
 	"adpdeck/router/model"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -27,18 +28,15 @@ func follow(s *model.State, c *model.Change) *model.State {
 	if c.Source != nil {
 		n.Source = *c.Source
 	}
-	n.Workers = slices.Clone(s.Workers)
-	for _, w := range c.Workers {
-		n.Workers[slices.IndexFunc(n.Workers, func(o model.Worker) bool { return o.ID == w.ID })] = w
+	left := func(t model.Target) bool {
+		return slices.Contains(c.WorkersGone, t.Worker) || slices.Contains(c.RanksGone, t)
 	}
-	n.Ranks = slices.Clone(s.Ranks)
-	for _, r := range c.Ranks {
-		n.Ranks[slices.IndexFunc(n.Ranks, func(o model.Rank) bool { return o.Target == r.Target })] = r
-	}
-	n.Index = slices.Clone(s.Index)
-	for _, r := range c.Index {
-		n.Index[slices.IndexFunc(n.Index, func(o model.IndexRank) bool { return o.Target == r.Target })] = r
-	}
+	worker := func(w model.Worker) model.Target { return *workerTarget(w.ID) }
+	rank := func(r model.Rank) model.Target { return r.Target }
+	index := func(r model.IndexRank) model.Target { return r.Target }
+	n.Workers = placed(slices.DeleteFunc(slices.Clone(s.Workers), func(w model.Worker) bool { return left(worker(w)) }), c.Workers, worker)
+	n.Ranks = placed(slices.DeleteFunc(slices.Clone(s.Ranks), func(r model.Rank) bool { return left(r.Target) }), c.Ranks, rank)
+	n.Index = placed(slices.DeleteFunc(slices.Clone(s.Index), func(r model.IndexRank) bool { return left(r.Target) }), c.Index, index)
 	if c.IndexTotals != nil {
 		n.IndexTotals = c.IndexTotals
 	}
@@ -66,6 +64,16 @@ func follow(s *model.State, c *model.Change) *model.State {
 	return &n
 }
 
+// placed puts fresh into a list ordered by target, in place of what has the same.
+func placed[T any](list, fresh []T, target func(T) model.Target) []T {
+	for _, v := range fresh {
+		list = slices.DeleteFunc(list, func(o T) bool { return target(o) == target(v) })
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b T) int { return target(a).Compare(target(b)) })
+	return list
+}
+
 func newest[T any](fresh, old []T, id func(T) uint64) []T {
 	by := map[uint64]T{}
 	for _, v := range append(slices.Clone(old), fresh...) {
@@ -79,12 +87,7 @@ func newest[T any](fresh, old []T, id func(T) uint64) []T {
 	return out[:min(len(out), 256)]
 }
 
-var equal = cmp.Options{cmp.Comparer(same), cmp.Transformer("nil", func(in []*model.Conv) []*model.Conv {
-	if len(in) == 0 {
-		return nil
-	}
-	return in
-})}
+var equal = cmp.Options{cmp.Comparer(same), cmpopts.EquateEmpty()}
 
 // TestChangesGiveTheSnapshot: a subscriber that takes at random moments has
 // what a snapshot says, every time.
@@ -145,7 +148,7 @@ func disturb(t *rapid.T, b *bench, e *fakeEngine) {
 		b.Report("w1", 2, 0, []model.RankState{{Rank: 1, NumActiveTokens: int(b.ids)}}, []model.RankLoad{{Rank: 1, Queued: 1}})
 		b.SetSource(model.Source{Kind: "simulated", Rows: int(b.ids)})
 	case 7:
-		target := b.know.targets[rapid.IntRange(0, 5).Draw(t, "rank")]
+		target := b.targets()[rapid.IntRange(0, 5).Draw(t, "rank")]
 		if rapid.IntRange(0, 9).Draw(t, "restart") == 0 {
 			e.restart(target)
 		}

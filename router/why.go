@@ -11,9 +11,19 @@ func (r *Router) why(w *worker, i int, p *model.Placement) string {
 	g := &w.batch
 	switch g.how[i] {
 	case waitsForPin:
+		if k := int(g.fullRank[i]); !w.answers(k) {
+			return "pin waits: " + r.name(w, k) + " does not answer"
+		}
 		return "pin waits: " + r.name(w, int(g.fullRank[i])) + " full"
 	case waitsForRank:
 		return "waits: " + r.name(w, int(g.fullRank[i])) + " full, chosen by " + string(r.settings.RouterMode)
+	case enginePicks:
+		if c := g.bookings[i].Value.conv; c != nil {
+			if p, ok := r.ops.Get(c.data.Key); ok && p.Target.Worker == w.spec.ID {
+				return "engine picks the rank: it cannot be asked for " + p.Target.String()
+			}
+		}
+		return "engine picks the rank"
 	case bySteering, bySession:
 		return r.whyTurn(&g.bookings[i].Value)
 	case byOperator:

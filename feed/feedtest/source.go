@@ -181,9 +181,17 @@ func coalesce(a, b *model.Change) *model.Change {
 	c.Convs = slices.DeleteFunc(slices.Clone(a.Convs), func(v *model.Conv) bool { return gone[v.Key] })
 	c.Convs = append(c.Convs, b.Convs...)
 	c.Gone = slices.Concat(a.Gone, b.Gone)
-	c.Workers = slices.Concat(a.Workers, b.Workers)
-	c.Ranks = slices.Concat(a.Ranks, b.Ranks)
-	c.Index = slices.Concat(a.Index, b.Index)
+	left := func(t model.Target) bool {
+		return slices.Contains(b.WorkersGone, t.Worker) || slices.Contains(b.RanksGone, t)
+	}
+	c.WorkersGone = slices.Concat(a.WorkersGone, b.WorkersGone)
+	c.RanksGone = slices.Concat(a.RanksGone, b.RanksGone)
+	c.Workers = slices.DeleteFunc(slices.Clone(a.Workers), func(w model.Worker) bool { return slices.Contains(b.WorkersGone, w.ID) })
+	c.Workers = append(c.Workers, b.Workers...)
+	c.Ranks = slices.DeleteFunc(slices.Clone(a.Ranks), func(r model.Rank) bool { return left(r.Target) })
+	c.Ranks = append(c.Ranks, b.Ranks...)
+	c.Index = slices.DeleteFunc(slices.Clone(a.Index), func(r model.IndexRank) bool { return left(r.Target) })
+	c.Index = append(c.Index, b.Index...)
 	if b.IndexTotals != nil {
 		c.IndexTotals = b.IndexTotals
 	}

@@ -9,7 +9,7 @@ import (
 // bound follows the conversation's binding, or refuses. done is false when the
 // request is to be placed afresh.
 func (r *Router) bound(now time.Duration, req *Request, c *Choice, rec *model.Selection) (done bool, err error) {
-	if req.Bound == nil {
+	if req.Bound == nil || r.leaves(req) {
 		return false, nil
 	}
 	if req.Bound.Target.Rank == model.NoRank {

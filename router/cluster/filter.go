@@ -48,6 +48,9 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 			if why == eligible {
 				why = r.excluded(now, int32(i), want)
 			}
+			if len(req.Exclude) > 0 && why == eligible && r.tried(req, s.worker, int(s.rank)) {
+				why = exTried
+			}
 		}
 		sc.why[i] = why
 		counts[why]++
@@ -76,6 +79,9 @@ func (r *Router) sentLately(i int, now time.Duration) float64 {
 
 // barred says whether a whole worker is out for this request.
 func (r *Router) barred(w int32, req *Request) exclusion {
+	if req.Only != nil && (int(w) >= len(req.Only) || !req.Only[w]) {
+		return exNotAllowed
+	}
 	if len(req.Allowed) > 0 {
 		allowed := false
 		for _, id := range req.Allowed {

@@ -47,7 +47,7 @@ func (r *Router) pools() []workerLoad {
 	for w := range r.workers {
 		k := &r.workers[w]
 		p := workerLoad{worker: int32(w)}
-		for s := k.base; s < k.base+int32(k.Ranks); s++ {
+		for _, s := range k.slots {
 			if sc.why[s] == eligible {
 				p.room += 1 / r.slots[s].inverse
 				p.inflight += float64(r.load.ranks[s].requests)

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"adpdeck/router/model"
@@ -118,14 +119,7 @@ func (q *Queue[T]) Push(now time.Duration, cfg *Config, workers int, w Waiting[T
 	k := &w
 	k.At, k.order, k.score = now, q.order, score(now, cfg.QueuePolicy, w.Jump, w.PromptTokens, w.BestCached)
 	q.order++
-	k.lane = &q.shared
-	if w.Slot != SharedLane {
-		if q.lanes[w.Slot] == nil {
-			q.lanes[w.Slot] = &lane[T]{}
-		}
-		k.lane = q.lanes[w.Slot]
-	}
-	k.lane.push(k)
+	q.enter(k)
 	q.byID[w.ID] = k
 	q.tokens += w.PromptTokens
 	q.cached += w.BestCached
@@ -188,6 +182,49 @@ func (q *Queue[T]) Remove(id int64) (w Waiting[T], ok bool) {
 	}
 	q.remove(k)
 	return *k, true
+}
+
+// Empty takes everything out, the next to go first, for Return: what is there
+// to wait for has changed.
+func (q *Queue[T]) Empty() []Waiting[T] {
+	all := make([]*Waiting[T], 0, len(q.byID))
+	for _, k := range q.byID {
+		all = append(all, k)
+	}
+	slices.SortFunc(all, func(a, b *Waiting[T]) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1 // no two are equal: they differ in order
+	})
+	out := make([]Waiting[T], 0, len(all))
+	for _, k := range all {
+		q.remove(k)
+		out = append(out, *k)
+	}
+	return out
+}
+
+// Return puts a request back that Pop or Empty gave out, into the lane w.Slot,
+// with the place in line that it had. No limit is looked at: it was let in.
+func (q *Queue[T]) Return(w Waiting[T]) {
+	k := &w
+	q.enter(k)
+	q.byID[w.ID] = k
+	q.tokens += w.PromptTokens
+	q.cached += w.BestCached
+}
+
+// enter puts a request into its lane.
+func (q *Queue[T]) enter(k *Waiting[T]) {
+	k.lane = &q.shared
+	if k.Slot != SharedLane {
+		if q.lanes[k.Slot] == nil {
+			q.lanes[k.Slot] = &lane[T]{}
+		}
+		k.lane = q.lanes[k.Slot]
+	}
+	k.lane.push(k)
 }
 
 // Unpin moves the requests that wait for a slot, which has gone, to the shared

@@ -128,7 +128,7 @@ func (r *Router) Figures(t model.Target, now time.Duration) (f RankFigures, ok b
 	s := &r.slots[at]
 	w := &r.workers[s.worker]
 	f = RankFigures{Target: t, SlotFigures: r.load.Figures(at, now), Draining: s.draining, Blocked: s.blocked, Weight: s.weight}
-	for k := w.base; k < w.base+int32(w.Ranks); k++ {
+	for _, k := range w.slots {
 		f.HighestPending = max(f.HighestPending, int(r.load.Pending(k)))
 	}
 	if e := s.overloaded(float64(f.ActiveTokens)); e != eligible {

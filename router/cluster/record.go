@@ -105,7 +105,7 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc.held[i] = float64(l.held) * s.inverse
 	sc.lately[i] = r.sentLately(i, now)
 	sc.high[s.worker], sc.full[s.worker] = 0, 0
-	for k := w.base; k < w.base+int32(w.Ranks); k++ {
+	for _, k := range w.slots {
 		sc.high[s.worker] = max(sc.high[s.worker], float64(r.load.Pending(k))*r.slots[k].inverse)
 		sc.full[s.worker] = max(sc.full[s.worker], float64(r.load.ranks[k].held)*r.slots[k].inverse)
 	}

@@ -63,6 +63,7 @@ const (
 	exOtherWorker
 	exOtherRank
 	exTaint
+	exTried
 	exWeight
 	exBlocked
 	exDraining
@@ -75,7 +76,7 @@ const (
 // word is the exclusion as a screen shows it.
 func (e exclusion) word() string {
 	return [exclusions]string{
-		"", "gone", "not allowed", "other worker", "other rank", "taint missing", "weight 0", "blocked", "draining",
+		"", "gone", "not allowed", "other worker", "other rank", "taint missing", "just tried", "weight 0", "blocked", "draining",
 		"hard cap", "overloaded: prefill tokens", "overloaded: KV blocks",
 	}[e]
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"adpdeck/router/model"
 )
@@ -51,7 +50,7 @@ type Router struct {
 
 type worker struct {
 	Worker
-	base int32
+	slots []int32 // by rank
 }
 
 type slot struct {
@@ -136,81 +135,6 @@ func (r *Router) Config() Config { return r.cfg }
 // to it and clear phantoms; bookings go through Book, FirstToken, Output, Free.
 func (r *Router) Load() *Load { return r.load }
 
-// AddWorker adds a worker; its ranks get the slots base … base+Ranks-1, which
-// stay theirs until it is removed.
-func (r *Router) AddWorker(w Worker) (base int32, err error) {
-	if _, ok := r.byID[w.ID]; ok || w.ID == "" {
-		return 0, fmt.Errorf("%w: id %q is empty or taken", ErrWorker, w.ID)
-	}
-	if w.Ranks < 1 {
-		return 0, fmt.Errorf("%w: %s has %d ranks: give at least 1", ErrWorker, w.ID, w.Ranks)
-	}
-	base = r.room(w.Ranks)
-	if int(base)+w.Ranks > MaxSlots {
-		return 0, fmt.Errorf("%w: %s: more than %d ranks in all", ErrWorker, w.ID, MaxSlots)
-	}
-	at := int32(-1)
-	for i := range r.workers {
-		if r.workers[i].Ranks == 0 {
-			at = int32(i)
-			break
-		}
-	}
-	if at < 0 {
-		r.workers = append(r.workers, worker{})
-		at = int32(len(r.workers) - 1)
-	}
-	r.workers[at] = worker{w, base}
-	r.byID[w.ID] = at
-	for len(r.slots) < int(base)+w.Ranks {
-		r.slots = append(r.slots, slot{worker: -1})
-	}
-	r.load.grow(len(r.slots), len(r.workers))
-	for k := range w.Ranks {
-		r.slots[int(base)+k] = slot{
-			worker: at, rank: int32(k), weight: 1, inverse: 1, cap: w.MaxRequests, batch: w.MaxBatchedTokens,
-			kvTotal: w.KVBlocks, kvUsed: -1,
-		}
-		r.limits(base + int32(k))
-	}
-	r.resize()
-	return base, nil
-}
-
-// room finds n free slots in a row, the first that fit.
-func (r *Router) room(n int) int32 {
-	run := 0
-	for i := range r.slots {
-		if r.slots[i].worker >= 0 {
-			run = 0
-			continue
-		}
-		if run++; run == n {
-			return int32(i - n + 1)
-		}
-	}
-	return int32(len(r.slots) - run)
-}
-
-// RemoveWorker removes a worker with all that is booked on it; ends that come
-// late count as strays. It reports whether the worker was there.
-func (r *Router) RemoveWorker(now time.Duration, id string) bool {
-	at, ok := r.byID[id]
-	if !ok {
-		return false
-	}
-	w := &r.workers[at]
-	r.load.forget(now, NoRankSlot(int(at)))
-	for s := w.base; s < w.base+int32(w.Ranks); s++ {
-		r.load.forget(now, s)
-		r.recent.forget(s)
-		r.slots[s] = slot{worker: -1}
-	}
-	*w = worker{}
-	delete(r.byID, id)
-	return true
-}
-
 // Slots is one more than the highest slot in use.
 func (r *Router) Slots() int { return len(r.slots) }
 
@@ -220,7 +144,7 @@ func (r *Router) Slot(t model.Target) (s int32, ok bool) {
 	if !ok || t.Rank < 0 || t.Rank >= r.workers[at].Ranks {
 		return 0, false
 	}
-	return r.workers[at].base + int32(t.Rank), true
+	return r.workers[at].slots[t.Rank], true
 }
 
 // Target returns the target of a slot; ok is false when nobody has it.

@@ -77,6 +77,12 @@ type Request struct {
 	Bound *Bound
 	// Allowed are the only workers that may be chosen; empty for all.
 	Allowed []string
+	// Only are the workers that may be chosen, by number (Router.Number); nil for
+	// all. It is Allowed for callers that ask often.
+	Only []bool
+	// Exclude are targets that were tried in vain and must not be chosen again;
+	// one with NoRank stands for its worker. A binding to one is passed over.
+	Exclude []model.Target
 	// Required taints must all be on the worker.
 	Required []string
 	Prefer   []Preference

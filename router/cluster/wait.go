@@ -13,7 +13,11 @@ import (
 // Where no rank is eligible for another reason it does not wait, so that
 // Choose can say why.
 func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
-	if req.Bound != nil {
+	bound := req.Bound
+	if bound != nil && r.leaves(req) {
+		bound = nil
+	}
+	if bound != nil {
 		if at, ok := r.Slot(req.Bound.Target); ok && !r.slots[at].blocked {
 			full := r.slots[at].cap > 0 && int(r.load.ranks[at].requests) >= r.slots[at].cap
 			busy := r.busy(at, float64(r.load.ranks[at].active(now)))
@@ -29,7 +33,7 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 	if err != nil {
 		return false
 	}
-	if b := req.Bound; b != nil && b.Hard && b.Target.Rank == model.NoRank {
+	if b := bound; b != nil && b.Hard && b.Target.Rank == model.NoRank {
 		if at, ok := r.byID[b.Target.Worker]; ok {
 			want = wish{worker: at, rank: model.NoRank, stays: true}
 		}
@@ -63,6 +67,7 @@ func (r *Router) thresholds() bool {
 // the lane of the only worker (WorkerLane), or SharedLane.
 func (r *Router) Lane(req *Request) int32 {
 	switch {
+	case req.Bound != nil && r.leaves(req):
 	case req.Bound != nil && req.Bound.Hard:
 		return r.LaneOf(req.Bound.Target)
 	case req.Bound == nil && req.Explicit != nil:

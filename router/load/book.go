@@ -3,8 +3,10 @@
 // exactly once, whatever way it ends; at every moment the requests without a
 // rank and those booked on ranks add up to the open requests.
 //
-// Workers and ranks are positions in what New was given. A Book does not lock:
-// the live router owns it and calls it under its own lock. Health checks and
+// Workers and ranks are positions: those that New was given, and those that Add
+// and Resize gave out since. The requests of a worker or rank that leaves stay
+// open, at Gone, until their ends come. A Book does not lock: the live router
+// owns it and calls it under its own lock. Health checks and
 // reports of engines never touch it. A released booking is reused, so that the
 // steady state allocates nothing.
 package load
@@ -17,6 +19,10 @@ import (
 
 // ErrDuplicate is returned by Open when a request of that id is open.
 var ErrDuplicate = errors.New("a request with this id is open already")
+
+// Gone is the worker of a booking whose worker or rank has left (Depart). It is
+// open until it is released, and counts nowhere but in Len and Departed.
+const Gone = -1
 
 // maxFree bounds the released bookings that are kept for reuse.
 const maxFree = 4096
@@ -49,6 +55,7 @@ type Book[T any] struct {
 	ranks   [][]Counts
 	waiting []int // by worker: open and without a rank
 	total   []int // by worker: open
+	gone    int   // open, their worker or rank has left
 	strays  uint64
 }
 
@@ -65,6 +72,56 @@ func New[T any](ranks []int) *Book[T] {
 	}
 	return b
 }
+
+// Add makes room for a worker and returns its position, the first free one.
+func (b *Book[T]) Add(ranks int) (worker int) {
+	for i := range b.ranks {
+		if b.ranks[i] == nil {
+			b.ranks[i] = make([]Counts, ranks)
+			return i
+		}
+	}
+	b.ranks = append(b.ranks, make([]Counts, ranks))
+	b.waiting, b.total = append(b.waiting, 0), append(b.total, 0)
+	return len(b.ranks) - 1
+}
+
+// Resize gives a worker more ranks, or fewer: nothing may be booked on those
+// that go (Depart).
+func (b *Book[T]) Resize(worker, ranks int) {
+	next := make([]Counts, ranks)
+	copy(next, b.ranks[worker])
+	b.ranks[worker] = next
+}
+
+// Remove makes the position of a worker free; nothing may be booked there.
+func (b *Book[T]) Remove(worker int) { b.ranks[worker] = nil }
+
+// Depart takes what is booked on the ranks of a worker from rank from up away
+// from it, with NoRank also what has no rank, and returns those bookings in no
+// order. They stay open.
+func (b *Book[T]) Depart(worker, from int) (gone []*Booking[T]) {
+	for _, k := range b.open {
+		if k.Worker == worker && k.Rank >= from {
+			b.lift(k)
+			b.total[worker]--
+			b.gone++
+			k.Worker, k.Rank = Gone, model.NoRank
+			gone = append(gone, k)
+		}
+	}
+	return gone
+}
+
+// Each calls f for every open booking, in no order; f must change none.
+func (b *Book[T]) Each(f func(*Booking[T])) {
+	for _, k := range b.open {
+		f(k)
+	}
+}
+
+// Departed counts the open requests whose worker or rank has left.
+func (b *Book[T]) Departed() int { return b.gone }
 
 // Open books request id at a worker, without a rank yet. It returns
 // ErrDuplicate when the id is open.
@@ -129,8 +186,12 @@ func (b *Book[T]) Release(id int64) bool {
 		return false
 	}
 	delete(b.open, id)
-	b.lift(k)
-	b.total[k.Worker]--
+	if k.Worker == Gone {
+		b.gone--
+	} else {
+		b.lift(k)
+		b.total[k.Worker]--
+	}
 	if len(b.free) < maxFree {
 		b.free = append(b.free, k)
 	}

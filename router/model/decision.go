@@ -18,6 +18,7 @@ const (
 	PhaseBalanced Phase = "balanced" // default router: lightest rank by tokens
 	PhasePlaced   Phase = "placed"   // conversation router: a new conversation, placed by policy
 	PhaseOverflow Phase = "overflow" // conversation router: the pinned rank is at the hard cap
+	PhaseEngine   Phase = "engine"   // the worker's engine picks the rank itself
 	PhaseUnplaced Phase = "unplaced" // no eligible rank had room: the request waits
 )
 
@@ -116,9 +117,11 @@ type Decision struct {
 
 // Settled is what became of a decision, sent when it is known.
 type Settled struct {
-	Decision     uint64  `json:"decision"`
-	Ran          Target  `json:"ran"`
-	CachedTokens int     `json:"cached"`
-	TTFTMs       Maybe   `json:"ttft_ms"`
-	Outcome      Outcome `json:"outcome,omitempty"` // empty: first token came, still running
+	Decision     uint64 `json:"decision"`
+	Ran          Target `json:"ran"`
+	CachedTokens int    `json:"cached"`
+	// CachedUnknown says that the engine did not report CachedTokens.
+	CachedUnknown bool    `json:"cached_unknown,omitempty"`
+	TTFTMs        Maybe   `json:"ttft_ms"`
+	Outcome       Outcome `json:"outcome,omitempty"` // empty: first token came, still running
 }

@@ -139,3 +139,9 @@ type RankReport struct {
 	KVUsedBlocks, KVTotalBlocks Maybe
 	CacheHit                    Maybe // share, as the engine counts it
 }
+
+// Gap is a rank's wish for the event batches that it has missed.
+type Gap struct {
+	Target Target
+	From   uint64 // number of the first
+}

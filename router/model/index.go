@@ -118,5 +118,27 @@ type Finding struct {
 // FindingPhantom is the code of the finding that VerbClear puts an end to.
 const FindingPhantom = "phantom_load"
 
+// Further codes of findings of the router itself.
+const (
+	// FindingPinNotHonoured: an engine runs requests on another rank than it is
+	// asked for. It clears after three in a row that ran as asked.
+	FindingPinNotHonoured = "pin_not_honoured"
+	// FindingPinGone: operator pins name a rank that does not answer or is not
+	// there; their requests are refused.
+	FindingPinGone = "pin_target_gone"
+)
+
+// TargetMatch is how much of a prompt a rank holds, in tokens.
+type TargetMatch struct {
+	Target Target `json:"target"`
+	// Device tokens are the prefix on the device, Host and Disk how far the lower
+	// tiers extend it.
+	Device int `json:"device"`
+	Host   int `json:"host"`
+	Disk   int `json:"disk"`
+	// Approximate says that they are guessed from what was routed there.
+	Approximate bool `json:"approximate,omitempty"`
+}
+
 // MaxFindings bounds the findings of a State.
 const MaxFindings = 256

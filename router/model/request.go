@@ -128,6 +128,8 @@ type WorkerSpec struct {
 	// KVEvents says that the ranks publish KV-cache events. What a rank holds
 	// that does not is guessed from what was routed to it.
 	KVEvents bool
+	// KVReplay says that event batches that were missed can be asked for.
+	KVReplay bool
 	// BlockTokens is the size of a KV block, 0 when it is not known; all workers
 	// have the same one.
 	BlockTokens int

@@ -21,13 +21,15 @@ type Rank struct {
 	ReportedAt time.Time `json:"reported_at"`
 	// Active requests of MaxActive (the hard cap), Tokens of their prompts as
 	// the router counts them, PendingTokens still to be prefilled.
-	Active        int `json:"active"`
-	MaxActive     int `json:"max_active"`
-	Queued        int `json:"queued"`
-	Tokens        int `json:"tokens"`
-	PendingTokens int `json:"pending_tokens"`
-	KVUsedBlocks  int `json:"kv_used_blocks"`
-	KVTotalBlocks int `json:"kv_total_blocks"`
+	Active    int `json:"active"`
+	MaxActive int `json:"max_active"`
+	Queued    int `json:"queued"`
+	// QueuedUnknown says that the engine does not report what is queued.
+	QueuedUnknown bool `json:"queued_unknown,omitempty"`
+	Tokens        int  `json:"tokens"`
+	PendingTokens int  `json:"pending_tokens"`
+	KVUsedBlocks  int  `json:"kv_used_blocks"`
+	KVTotalBlocks int  `json:"kv_total_blocks"`
 	// InFlight is the router's own count of open requests booked here.
 	InFlight int `json:"in_flight"`
 	// Hit is the share of prompt tokens found in cache over the last minute of
@@ -166,6 +168,8 @@ type Conv struct {
 	// PromptTokens and CachedTokens are of the last turn whose first token came.
 	PromptTokens int `json:"prompt_tokens"`
 	CachedTokens int `json:"cached_tokens"`
+	// CachedUnknown says that its engine did not report CachedTokens.
+	CachedUnknown bool `json:"cached_unknown,omitempty"`
 	// Honoured counts turns that ran where the router said, Lost those that
 	// did not.
 	Honoured int `json:"honoured"`

@@ -67,5 +67,12 @@ func (o *Operators) Remove(key model.ConvKey) bool {
 	return had
 }
 
+// Each calls f for every pin, in no order; f must not change them.
+func (o *Operators) Each(f func(key model.ConvKey, p Pin)) {
+	for key, p := range o.pins {
+		f(key, p)
+	}
+}
+
 // Len counts the pins.
 func (o *Operators) Len() int { return len(o.pins) }

@@ -43,12 +43,30 @@ func (a *leases) clear() {
 // AddApproximate makes a target known whose engine publishes no events. What
 // is told with Routed stands in for them, and every figure is marked.
 func (ix *Index) AddApproximate(t model.Target, a Approximation) (ID, error) {
-	if a.TTL < 0 || a.Blocks < 0 || (a.TTL == 0 && a.Blocks == 0) {
-		return 0, fmt.Errorf("add %v: %w", t, errRule)
+	if err := a.check(t); err != nil {
+		return 0, err
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.add(t, &leases{rule: a, last: make(map[ref]lease)})
+}
+
+// AddApproximateAt is AddApproximate with the ID that the target is to have, as
+// AddAt.
+func (ix *Index) AddApproximateAt(id ID, t model.Target, a Approximation) error {
+	if err := a.check(t); err != nil {
+		return err
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.addAt(id, t, &leases{rule: a, last: make(map[ref]lease)})
+}
+
+func (a Approximation) check(t model.Target) error {
+	if a.TTL < 0 || a.Blocks < 0 || (a.TTL == 0 && a.Blocks == 0) {
+		return fmt.Errorf("add %v: %w", t, errRule)
+	}
+	return nil
 }
 
 var errRule = errors.New("an approximation needs a time to live or a capacity in blocks, neither negative")

@@ -119,6 +119,24 @@ func (ix *Index) Add(t model.Target) (ID, error) {
 	return ix.add(t, nil)
 }
 
+// AddAt is Add with the ID that the target is to have. It fails with ErrTargets
+// when the ID is taken by another target or is not below Options.Targets.
+func (ix *Index) AddAt(id ID, t model.Target) error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.addAt(id, t, nil)
+}
+
+func (ix *Index) addAt(id ID, name model.Target, a *leases) error {
+	if had, ok := ix.Lookup(name); ok && had == id && (ix.targets[id].approx != nil) == (a != nil) {
+		return nil
+	} else if ok || int(id) >= len(ix.targets) || ix.targets[id].used {
+		return fmt.Errorf("add %v at %d: %w", name, id, ErrTargets)
+	}
+	ix.occupy(id, name, a)
+	return nil
+}
+
 func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 	if id, ok := ix.Lookup(name); ok {
 		if (ix.targets[id].approx != nil) != (a != nil) {
@@ -127,21 +145,24 @@ func (ix *Index) add(name model.Target, a *leases) (ID, error) {
 		return id, nil
 	}
 	for i := range ix.targets {
-		t := &ix.targets[i]
-		if t.used {
-			continue
+		if !ix.targets[i].used {
+			ix.occupy(ID(i), name, a)
+			return ID(i), nil
 		}
-		id := ID(i)
-		*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
-		t.stats.Target, t.stats.Approximate = name, a != nil
-		if a != nil {
-			setBit(ix.guessed, id)
-		}
-		setBit(ix.live, id)
-		ix.rename()
-		return id, nil
 	}
 	return 0, fmt.Errorf("add %v: %w", name, ErrTargets)
+}
+
+// occupy gives a free ID to a target.
+func (ix *Index) occupy(id ID, name model.Target, a *leases) {
+	t := &ix.targets[id]
+	*t = target{used: true, approx: a, leaves: t.leaves[:0], leafRoom: t.leafRoom}
+	t.stats.Target, t.stats.Approximate = name, a != nil
+	if a != nil {
+		setBit(ix.guessed, id)
+	}
+	setBit(ix.live, id)
+	ix.rename()
 }
 
 // rename publishes the targets in use.

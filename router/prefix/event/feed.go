@@ -63,6 +63,10 @@ func NewFeed(cfg Config, sink func(*Batch)) (*Feed, error) {
 	}, nil
 }
 
+// SetRanks changes StartRank and Ranks of the configuration from the next batch
+// on: the worker has grown or shrunk. What was handed on before stays.
+func (f *Feed) SetRanks(start, ranks int) { f.cfg.StartRank, f.cfg.Ranks = start, ranks }
+
 // memory remembers the content of recent batches by number.
 type memory struct {
 	zero    uint64 // of batch 0

@@ -1,0 +1,364 @@
+package router
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"adpdeck/router/model"
+	"adpdeck/router/prefix"
+)
+
+// Proof of steering: for each route and channel of a worker, whether the engine
+// ran requests on the rank that it was asked for. What the engine says of it
+// goes first (Usage.Ran with Evidence). Where it says nothing its KV events may:
+// the blocks that a request must have left appear on the rank that was asked, or
+// on another and not there. And where one request alone is open at a worker, the
+// engine's figures tell on which rank it is.
+
+const (
+	// ignoredMost is how many requests run elsewhere before it is a finding,
+	// honouredLeast how many in a row run as asked before that clears.
+	ignoredMost, honouredLeast = 3, 3
+	// maxProofs bounds the routes and channels that one worker is watched on.
+	maxProofs = 32
+	// maxProbes bounds the requests whose blocks are looked for, maxProbesEach
+	// those of one route and channel.
+	maxProbes, maxProbesEach = 64, 8
+	probeEvery               = 250 * time.Millisecond
+	// probeIgnored is how long the blocks may take to appear on the rank that was
+	// asked before those on another one count, probeOver when neither does.
+	probeIgnored, probeOver = 2 * time.Second, 10 * time.Second
+)
+
+// What a proof was.
+const (
+	evidenceUsage  = "usage"
+	evidenceEvents = "events"
+	evidenceLoads  = "loads"
+)
+
+// proof is one route and channel of a worker.
+type proof struct {
+	model.SteeringProof
+	owner   *worker
+	ignored int // since the finding was last cleared
+	run     int // honoured since the last that was ignored
+	raised  bool
+	since   time.Time // of raised
+	last    [2]model.Target
+	probes  int
+}
+
+// proofs are those of one worker, in the order in which they were first asked.
+type proofs struct {
+	list []*proof
+	// The request that was alone at the worker at the newest figures, where it
+	// was, and how often in a row.
+	alone int64
+	rank  int
+	seen  int
+}
+
+// of is the proof of a route and channel, nil when too many are watched.
+func (p *proofs) of(w *worker, route model.Route, channel string) *proof {
+	for _, q := range p.list {
+		if q.Route == route && q.Channel == channel {
+			return q
+		}
+	}
+	if len(p.list) >= maxProofs {
+		return nil
+	}
+	q := &proof{SteeringProof: model.SteeringProof{Route: route, Channel: channel}, owner: w}
+	p.list = append(p.list, q)
+	return q
+}
+
+func (p *proofs) rows() []model.SteeringProof {
+	if len(p.list) == 0 {
+		return nil
+	}
+	out := make([]model.SteeringProof, 0, len(p.list))
+	for _, q := range p.list {
+		out = append(out, q.SteeringProof)
+	}
+	return out
+}
+
+// ask counts a request that is sent with its rank over a channel, and begins to
+// look for its blocks where nothing else will tell.
+func (r *Router) ask(w *worker, b *booking) {
+	t := &b.Value
+	r.crossed(t)
+	if t.channel == "" {
+		return
+	}
+	p := w.proofs.of(w, t.route, t.channel)
+	if p == nil {
+		return
+	}
+	t.proof = p
+	p.Asked++
+	block := r.know.blockTokens()
+	if len(t.trail) == 0 || t.text || !w.spec.KVEvents || p.told() || p.probes >= maxProbesEach || len(r.probes) >= maxProbes ||
+		t.heldOn(t.target.Rank) >= len(t.trail)*block {
+		return
+	}
+	p.probes++
+	r.watch(append(r.probes, &probe{
+		proof: p, request: b.ID, decision: t.decision, target: t.target, gen: r.know.gen.Load(), sent: r.now,
+		chain: slices.Clone(t.trail), held: slices.Clone(t.held), crossed: make([]bool, len(w.ranks)),
+	}))
+}
+
+// watch replaces the list of probes.
+func (r *Router) watch(list []*probe) {
+	r.probes = list
+	r.watched.Store(int32(len(list)))
+}
+
+// told reports that the engine itself says which rank it used.
+func (p *proof) told() bool {
+	return p.Evidence != "" && p.Evidence != evidenceEvents && p.Evidence != evidenceLoads
+}
+
+// probe is a request whose blocks are looked for.
+type probe struct {
+	proof    *proof
+	request  int64
+	decision uint64
+	target   model.Target
+	gen      uint64 // of the slots
+	sent     time.Time
+	first    time.Time // its first token, zero before
+	chain    []prefix.Chain
+	held     []int  // tokens that each rank of its worker held before
+	crossed  []bool // ranks that were sent the same blocks since
+}
+
+// crossed notes on the probes that a rank was sent blocks that they look for.
+func (r *Router) crossed(t *turn) {
+	for _, p := range r.probes {
+		if n := len(p.chain); len(t.trail) >= n && t.trail[n-1] == p.chain[n-1] && p.target.Worker == t.target.Worker &&
+			t.target.Rank != p.target.Rank && t.target.Rank < len(p.crossed) {
+			p.crossed[t.target.Rank] = true
+		}
+	}
+}
+
+// begun notes the first token of a request; told says that its engine said where
+// it ran, so that nothing has to be looked for.
+func (r *Router) begun(b *booking, told bool) {
+	for i, p := range r.probes {
+		if p.request != b.ID || p.decision != b.Value.decision {
+			continue
+		}
+		if p.first = r.now; told {
+			p.proof.probes--
+			r.watch(slices.Delete(r.probes, i, i+1))
+		}
+		return
+	}
+}
+
+// prove counts a proof.
+func (r *Router) prove(p *proof, asked, ran model.Target, evidence string) {
+	r.stamp++
+	p.Evidence, p.At = evidence, r.now
+	if asked == ran {
+		p.Honoured++
+		if p.run++; p.raised && p.run >= honouredLeast {
+			p.raised, p.ignored = false, 0
+			r.tellProof(p, "info", fmt.Sprintf("%s honours the rank on %s by %s again", p.owner.spec.ID, p.Route, p.Channel))
+		}
+		return
+	}
+	p.Ignored++
+	p.ignored++
+	p.run, p.last = 0, [2]model.Target{asked, ran}
+	if p.ignored >= ignoredMost && !p.raised {
+		p.raised, p.since = true, r.now
+		r.tellProof(p, "warn", p.text())
+	}
+}
+
+func (p *proof) text() string {
+	return fmt.Sprintf("pin not honoured: %s ran %d of %d %s requests elsewhere than asked by %s; the last was asked of %s and ran on %s, by its %s",
+		p.owner.spec.ID, p.Ignored, p.Ignored+p.Honoured, p.Route, p.Channel, p.last[0], p.last[1], p.Evidence)
+}
+
+func (r *Router) tellProof(p *proof, level, what string) {
+	r.tell(model.Event{Level: level, Who: p.owner.spec.ID, Kind: model.EventEngine, What: what, Target: workerTarget(p.owner.spec.ID)})
+}
+
+// finding is what an operator is to know of a proof.
+func (p *proof) finding() model.Finding {
+	return model.Finding{
+		Code: model.FindingPinNotHonoured, Target: *workerTarget(p.owner.spec.ID), Since: p.since, Message: p.text(),
+		Next: fmt.Sprintf("steer this worker by another channel than %s, update its engine, or give it steering none so that nothing is promised", p.Channel),
+	}
+}
+
+// lookForBlocks looks for the blocks of the requests that are watched, a few times a
+// second at most. It runs without the router's lock.
+func (r *Router) lookForBlocks(now time.Time) {
+	r.lock(now)
+	if len(r.probes) == 0 || r.now.Before(r.nextProbe) {
+		r.mu.Unlock()
+		return
+	}
+	r.nextProbe = r.now.Add(probeEvery)
+	watched := slices.Clone(r.probes)
+	r.mu.Unlock()
+	l := r.know.take()
+	defer r.know.drop(l)
+	lengths := make([][]int32, len(watched))
+	for i, p := range watched {
+		l.known.Match(p.chain, &l.matches)
+		lengths[i] = slices.Clone(l.matches.Device)
+		for k := range lengths[i] {
+			lengths[i][k] = int32(l.matches.Total(prefix.ID(k)))
+		}
+	}
+	r.lock(now)
+	defer r.unlock()
+	for i, p := range watched {
+		at := slices.Index(r.probes, p)
+		if at < 0 {
+			continue
+		}
+		ran, over := r.foundOn(p, lengths[i])
+		if !over {
+			continue
+		}
+		p.proof.probes--
+		r.watch(slices.Delete(r.probes, at, at+1))
+		if ran.Rank != model.NoRank {
+			r.prove(p.proof, p.target, ran, evidenceEvents)
+			r.ranOn(p.request, p.decision, ran)
+		}
+	}
+}
+
+// foundOn says on which rank the blocks of a probe were found, NoRank for none,
+// and whether it is over.
+func (r *Router) foundOn(p *probe, lengths []int32) (ran model.Target, over bool) {
+	ran.Rank = model.NoRank
+	age, whole := r.now.Sub(p.first), len(p.chain)
+	switch {
+	case p.gen != r.know.gen.Load(), r.now.Sub(p.sent) > time.Hour:
+		return ran, true // ranks have come or gone: the places may be others'
+	case p.first.IsZero():
+		return ran, r.book.Get(p.request) == nil // it ended without a first token
+	case age > probeOver:
+		return ran, true
+	}
+	w := p.proof.owner
+	holds := func(k int) int {
+		if slot := int(w.slots[k]); slot < len(lengths) {
+			return int(lengths[slot])
+		}
+		return 0
+	}
+	if holds(p.target.Rank) >= whole {
+		return p.target, true
+	}
+	if age < probeIgnored {
+		return ran, false
+	}
+	block := r.know.blockTokens()
+	for k := range w.slots {
+		if k != p.target.Rank && !p.crossed[k] && k < len(p.held) && p.held[k] < whole*block && holds(k) >= whole {
+			if ran.Rank != model.NoRank {
+				ran.Rank = model.NoRank // two came to hold them: that proves nothing
+				return ran, false
+			}
+			ran = model.Target{Worker: p.target.Worker, Rank: k}
+		}
+	}
+	return ran, ran.Rank != model.NoRank
+}
+
+// ranOn makes the books follow a request that was found on a rank.
+func (r *Router) ranOn(id int64, decision uint64, ran model.Target) {
+	b := r.book.Get(id)
+	if b == nil || b.Value.decision != decision || b.Rank == model.NoRank {
+		return
+	}
+	b.Value.ran = ran
+	r.followRank(b, true)
+}
+
+// proveByLoads sees where a request is that is alone at its worker: the engine
+// says that one of its ranks has one request, twice in a row, while none but this
+// was open there all the time.
+func (r *Router) proveByLoads(w *worker, at time.Time, loads []model.RankReport) {
+	p := &w.proofs
+	b := r.alone(w, at)
+	rank := onlyBusy(loads, len(w.ranks))
+	if b == nil || rank == model.NoRank {
+		p.seen = 0
+		return
+	}
+	if b.ID != p.alone || rank != p.rank {
+		p.alone, p.rank, p.seen = b.ID, rank, 0
+	}
+	if p.seen++; p.seen < 2 {
+		return
+	}
+	t := &b.Value
+	t.proven = true
+	ran := model.Target{Worker: w.spec.ID, Rank: rank}
+	r.prove(t.proof, t.target, ran, evidenceLoads)
+	r.ranOn(b.ID, t.decision, ran)
+}
+
+// maxAlone is the most open requests among which the only one of a worker is
+// looked for.
+const maxAlone = 1024
+
+// alone is the request that is the only one of a worker, has been at its engine
+// for certain, and of which nothing is proven; nil for none.
+func (r *Router) alone(w *worker, at time.Time) (b *booking) {
+	if r.book.WorkerOpen(w.index) != 1 || r.book.Len() > maxAlone || len(w.proofs.list) == 0 {
+		return nil
+	}
+	r.book.Each(func(k *booking) {
+		if k.Worker == w.index {
+			b = k
+		}
+	})
+	if t := &b.Value; t.proof == nil || t.proven || t.proof.told() || !t.first || b.Rank == model.NoRank || !t.firstAt.Before(at.Add(-reachWithin)) {
+		return nil
+	}
+	return b
+}
+
+// onlyBusy is the rank that has one request where no other has any, NoRank
+// where that is not so or not known.
+func onlyBusy(loads []model.RankReport, ranks int) int {
+	rank, sum, said := model.NoRank, 0.0, 0
+	for i := range loads {
+		l := &loads[i]
+		if l.Rank < 0 || l.Rank >= ranks {
+			continue
+		}
+		waiting := float64(l.Waiting)
+		if !l.Waiting.Known() {
+			waiting = 0
+		}
+		if !l.Running.Known() {
+			return model.NoRank
+		}
+		said++
+		if n := float64(l.Running) + waiting; n > 0 {
+			rank, sum = l.Rank, sum+n
+		}
+	}
+	if said != ranks || math.Abs(sum-1) > 1e-9 {
+		return model.NoRank
+	}
+	return rank
+}
