@@ -23,8 +23,8 @@ func (w *worker) check(ctx context.Context, d *door) {
 		w.mu.Lock()
 		turned := d.life.saw(why)
 		again := d.life.up && d.life.fails > 0
-		if turned && d.life.up && d.rank == model.NoRank {
-			w.trust() // it has begun anew, or at least again
+		if turned && d.life.up {
+			w.trust(d) // it has begun anew, or at least again
 		}
 		w.mu.Unlock()
 		if turned {
@@ -88,12 +88,12 @@ func (f *Fleet) Failed(t model.Target, err error) {
 		return
 	}
 	nudge(d.wake)
-	if d.rank != model.NoRank || t.Rank < 0 {
-		return // the address itself is checked
+	if t.Rank < 0 {
+		return // the engine picked: nobody knows which rank it was
 	}
 	w.mu.Lock()
 	turned := false
-	if t.Rank < len(w.doubts) && len(w.doubts) > 1 {
+	if t.Rank < len(w.doubts) {
 		q := &w.doubts[t.Rank]
 		if q.fails == 0 {
 			w.doubtful.Add(1)

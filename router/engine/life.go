@@ -40,8 +40,8 @@ func (l *life) saw(why string) (turned bool) {
 	return turned
 }
 
-// doubt is what requests have shown of one rank behind an address that answers:
-// a rank that takes requests and never answers is found out by nothing else.
+// doubt is what requests have shown of one rank whose address answers: a rank
+// that takes requests and never answers them is found out by nothing else.
 type doubt struct {
 	fails int // in a row, without one answer between
 	out   bool

@@ -121,12 +121,44 @@ func (s *sink) RouterEvents(worker string, payload []byte, json bool) {
 	})
 }
 
+func (s *sink) Replayed(worker string, rank int, seq uint64, payload []byte) {
+	s.do(func() {
+		s.events = append(s.events, fmt.Sprintf("%s/%d replay %d: %d bytes", worker, rank, seq, len(payload)))
+	})
+}
+
+func (s *sink) ReplayDone(worker string, rank int, err error) {
+	s.do(func() { s.events = append(s.events, fmt.Sprintf("%s/%d done: %v", worker, rank, err)) })
+}
+
 func (s *sink) Found(f model.Finding) {
 	s.do(func() { s.findings[f.Code+" "+f.Target.String()] = f })
 }
 
 func (s *sink) Cleared(code string, t model.Target) {
 	s.do(func() { delete(s.findings, code+" "+t.String()) })
+}
+
+// await waits in real time until is holds.
+func (s *sink) await(t *testing.T, what string, most time.Duration, is func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	late := time.After(most)
+	for {
+		s.mu.Lock()
+		ok := is()
+		s.mu.Unlock()
+		if ok {
+			return time.Since(began)
+		}
+		select {
+		case <-s.told:
+		case <-late:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			t.Fatalf("%s: not within %v: %v, findings %v, blind %v, events %d", what, most, s.lines, s.findings, s.blind, len(s.events))
+		}
+	}
 }
 
 // get reads the record.

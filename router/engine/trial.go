@@ -63,7 +63,7 @@ func (w *worker) tryOne(ctx context.Context, rank int, name string) {
 	if err != nil {
 		return
 	}
-	a, err := w.fetchWith(ctx, under(w.doors[0].base, "/v1/completions"), plan.Header, body, 1<<20, trialTimeout)
+	a, err := w.fetchWith(ctx, under(w.door(rank).base, "/v1/completions"), plan.Header, body, 1<<20, trialTimeout)
 	if err != nil {
 		return // it stays out
 	}
@@ -95,10 +95,12 @@ func (w *worker) believe(rank int) (turned bool) {
 	return turned
 }
 
-// trust takes the doubt from every rank. Callers hold mu.
-func (w *worker) trust() {
+// trust takes the doubt from every rank behind an address. Callers hold mu.
+func (w *worker) trust(d *door) {
 	for r := range w.doubts {
-		w.believe(r)
+		if w.door(r) == d {
+			w.believe(r)
+		}
 	}
 }
 

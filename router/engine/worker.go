@@ -44,6 +44,7 @@ type worker struct {
 	restarts []restart
 	started  map[int]time.Time // begin of the process, by rank or NoRank
 	found    map[string]model.Finding
+	replays  map[int]replay // by rank
 
 	// What follows belongs to run, and while it does not run to Set.
 	joined *model.WorkerSpec
@@ -70,7 +71,7 @@ type door struct {
 func newWorker(f *Fleet, spec *model.EngineSpec) (*worker, error) {
 	w := &worker{
 		f: f, spec: *spec, poke: make(chan struct{}, 1), again: make(chan struct{}, 1), trials: make(chan struct{}, 1), slots: make(chan struct{}, maxTokenCalls),
-		sick: map[int]string{}, started: map[int]time.Time{}, found: map[string]model.Finding{},
+		replays: map[int]replay{}, sick: map[int]string{}, started: map[int]time.Time{}, found: map[string]model.Finding{},
 		told: map[int]bool{}, subs: map[int]*subscription{},
 	}
 	w.spec.Ranks = ranksOf(spec)
@@ -162,6 +163,9 @@ func (w *worker) run(ctx context.Context) {
 		case <-w.poke:
 			w.tell()
 			w.follow(ctx)
+			for rank, from := range w.wanted() {
+				wg.Go(func() { w.replay(ctx, rank, from) })
+			}
 		case <-tick.C:
 			w.hear()
 		}
