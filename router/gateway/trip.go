@@ -1,0 +1,288 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"adpdeck/router/gateway/body"
+	"adpdeck/router/gateway/convid"
+	"adpdeck/router/gateway/prompt"
+	"adpdeck/router/gateway/tap"
+	"adpdeck/router/model"
+)
+
+// trip is one request on its way. It belongs to the goroutine of its handler.
+type trip struct {
+	g      *Gateway
+	w      *writer
+	route  model.Route
+	start  time.Time
+	client context.Context // ends when the client goes
+	ctx    context.Context // also when time is up or the gateway stops
+	cancel context.CancelCauseFunc
+
+	doc    *body.Doc
+	held   int64 // bytes of the body that are counted as held
+	req    model.Request
+	hashed bool // blocks of the prompt are known
+	hide   bool // the client did not ask for the usage that it would get
+
+	booked   bool // req.ID is on the router's books
+	decision model.Decision
+	target   model.Target
+	channel  string
+	header   http.Header // of the answer
+	first    bool        // the router knows of the first token
+
+	answered bool // an answer's head came
+	status   int  // of the answer, or of the refusal
+	ended    tap.End
+	outcome  model.Outcome
+}
+
+type tripKey struct{}
+
+// carry returns the handler of a route.
+func (g *Gateway) carry(route model.Route) http.Handler {
+	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if !g.enter() {
+			rw.Header().Set("Connection", "close")
+			refuse(rw, problemOf(errStopped))
+			return
+		}
+		t := &trip{g: g, w: newWriter(rw, g.clock), route: route, start: g.clock.Now(), client: r.Context()}
+		t.ctx, t.cancel = context.WithCancelCause(r.Context())
+		done := context.CancelFunc(func() {})
+		if s := g.spec.RequestTimeoutSecs; s > 0 {
+			t.ctx, done = context.WithTimeoutCause(t.ctx, seconds(s), errDeadline)
+		}
+		unstop := context.AfterFunc(g.hard, func() { t.cancel(errStopped) })
+		g.metrics.begin(route)
+		defer func() {
+			p := recover()
+			t.close(p)
+			t.w.free()
+			unstop()
+			done()
+			t.cancel(nil)
+			g.leave()
+			if p != nil {
+				t.panicked(p)
+			}
+		}()
+		t.serve(r)
+	})
+}
+
+// serve does the work; whatever way it ends, close follows.
+func (t *trip) serve(r *http.Request) {
+	if err := t.read(r); err != nil {
+		t.refuse(err)
+		return
+	}
+	r = r.WithContext(context.WithValue(t.ctx, tripKey{}, t))
+	r.Body, r.ContentLength = http.NoBody, 0 // each attempt brings its own
+	t.g.proxy.ServeHTTP(t.w, r)
+}
+
+// read takes the request in: its body, whose it is, and what its prompt is.
+func (t *trip) read(r *http.Request) error {
+	raw, err := t.readBody(r)
+	if err != nil {
+		return err
+	}
+	if t.doc, err = body.Parse(raw); err != nil {
+		return err
+	}
+	name := t.doc.Get("model")
+	if name.Exists() && name.Type != jsonString {
+		return refusal(http.StatusBadRequest, "bad_request", "the field model is not text: name a model of /v1/models")
+	}
+	source := convid.None
+	t.req.Conv.Model = name.Str
+	if t.req.Conv.ID, source, err = convid.Read(t.doc, r.Header); err != nil {
+		return err
+	}
+	if t.req.Conv.ID == "" && t.g.spec.DeriveConversation {
+		if t.req.Conv.ID = convid.Derive(t.doc, t.route); t.req.Conv.ID != "" {
+			source = convid.Derived
+		}
+	}
+	if t.req.Conv.Tenant, err = convid.Tenant(r.Header, t.g.spec.TenantHeader, t.g.spec.TenantFromKey); err != nil {
+		return err
+	}
+	t.g.metrics.source(source)
+	if t.req.Explicit, err = t.g.wish(r.Header); err != nil {
+		return err
+	}
+	t.req.Route = t.route
+	if err := hints(&t.req, t.doc, r.Header); err != nil {
+		return err
+	}
+	t.hide = hidesUsage(t.route, t.doc)
+	p := t.g.prompts.Read(t.ctx, prompt.Source{Route: t.route, Doc: t.doc, Conv: t.req.Conv})
+	p.Fill(&t.req)
+	t.hashed = len(p.Locals) > 0
+	t.g.metrics.prompt(p.How)
+	return nil
+}
+
+// readBody reads the body within its bounds of size and time.
+func (t *trip) readBody(r *http.Request) ([]byte, error) {
+	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
+		return nil, refusal(http.StatusUnsupportedMediaType, "bad_encoding", "a body in Content-Encoding %.20q cannot be read: send it as it is", enc)
+	}
+	size := r.ContentLength
+	if size > MaxBodyBytes {
+		return nil, &http.MaxBytesError{Limit: MaxBodyBytes}
+	}
+	reserve := size
+	if size < 0 {
+		reserve = MaxBodyBytes
+	}
+	if !t.hold(reserve) {
+		return nil, refusal(http.StatusTooManyRequests, "too_much_at_once", "the open requests hold %d MiB already: send it again later", MaxHeldBytes>>20).after(1)
+	}
+	deadline := http.NewResponseController(t.w.ResponseWriter)
+	// A writer without deadlines (a test's) has no connection that could stall.
+	_ = deadline.SetReadDeadline(time.Now().Add(bodyTimeout))
+	var buf bytes.Buffer
+	if size > 0 {
+		buf.Grow(int(size) + bytes.MinRead)
+	}
+	_, err := buf.ReadFrom(http.MaxBytesReader(t.w, r.Body, MaxBodyBytes))
+	_ = deadline.SetReadDeadline(time.Time{})
+	if err != nil {
+		return nil, t.bodyError(err)
+	}
+	t.hold(int64(buf.Len()) - reserve)
+	return buf.Bytes(), nil
+}
+
+func (t *trip) bodyError(err error) error {
+	if p := problemOf(err); p.status == http.StatusRequestEntityTooLarge || t.client.Err() != nil {
+		return p
+	}
+	return refusal(http.StatusBadRequest, "bad_body", "the request body broke off or took longer than %v: send it again", bodyTimeout)
+}
+
+// hold counts n more bytes as held; where that is too many it counts none and
+// reports false.
+func (t *trip) hold(n int64) bool {
+	if t.g.held.Add(n) > MaxHeldBytes && n > 0 {
+		t.g.held.Add(-n)
+		return false
+	}
+	t.held += n
+	return true
+}
+
+// letGo forgets the body: no attempt follows.
+func (t *trip) letGo() {
+	t.hold(-t.held)
+	t.doc, t.req.Locals, t.req.Lead = nil, nil, nil
+}
+
+// refuse answers with what went wrong, if the client is there to hear it.
+func (t *trip) refuse(err error) {
+	if cause := context.Cause(t.ctx); cause != nil && t.client.Err() == nil && err != nil {
+		if p := problemOf(err); p.status == statusGone {
+			err = cause
+		}
+	}
+	p := problemOf(err)
+	t.status = p.status
+	if t.client.Err() != nil {
+		t.status = statusGone
+		panic(http.ErrAbortHandler)
+	}
+	if p.status >= 500 {
+		t.g.log.Warn("request refused", "route", t.route, "status", p.status, "why", err.Error())
+	}
+	t.targetHeaders(t.w.Header())
+	refuse(t.w, p)
+}
+
+// close frees what the request holds, whatever way it ended; p is what its
+// handler panicked with.
+func (t *trip) close(p any) {
+	t.outcome = t.howItEnded(p)
+	if t.booked {
+		t.free(t.outcome)
+	}
+	t.letGo()
+	t.g.metrics.end(t)
+}
+
+func (t *trip) howItEnded(p any) model.Outcome {
+	switch {
+	case p != nil && p != any(http.ErrAbortHandler):
+		return model.OutcomePanic
+	case t.answered && t.ended.Complete && !t.ended.Failed && t.status < 400 && p == nil:
+		return model.OutcomeOK
+	case t.client.Err() != nil:
+		return model.OutcomeCancelled
+	}
+	return model.OutcomeError
+}
+
+// free takes the request off the router's books.
+func (t *trip) free(o model.Outcome) {
+	t.booked = false
+	t.g.router.Done(t.req.ID, o)
+}
+
+// panicked answers for a handler that panicked, where an answer is possible, and
+// lets the server close the connection where it is not.
+func (t *trip) panicked(p any) {
+	if p == any(http.ErrAbortHandler) {
+		panic(p)
+	}
+	t.g.log.Error("panic while carrying a request", "route", t.route, slog.Any("panic", p), "stack", string(debug.Stack()))
+	if t.w.wrote {
+		panic(http.ErrAbortHandler)
+	}
+	refuse(t.w, refusal(http.StatusInternalServerError, "internal", "adpdeck failed while carrying the request: send it again, and report what its log says"))
+}
+
+// writer sets a deadline for each write, moving it on now and then.
+type writer struct {
+	http.ResponseWriter
+	clock interface{ Now() time.Time }
+	moved time.Time
+	wrote bool
+}
+
+func newWriter(w http.ResponseWriter, clock interface{ Now() time.Time }) *writer {
+	return &writer{ResponseWriter: w, clock: clock}
+}
+
+// Unwrap lets http.ResponseController find the connection.
+func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader notes that an answer has begun.
+func (w *writer) WriteHeader(status int) {
+	w.wrote = w.wrote || status >= 200
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write writes within writeTimeout, give or take a quarter.
+func (w *writer) Write(p []byte) (int, error) {
+	w.wrote = true
+	if now := w.clock.Now(); w.moved.IsZero() || now.Sub(w.moved) > writeTimeout/4 {
+		w.moved = now
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// free lifts the deadline for the connection's next request.
+func (w *writer) free() {
+	if !w.moved.IsZero() {
+		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
+	}
+}

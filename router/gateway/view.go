@@ -1,0 +1,96 @@
+package gateway
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"adpdeck/router/engine"
+	"adpdeck/router/model"
+)
+
+// viewTime is how long what is known of the workers may be used.
+const viewTime = time.Second
+
+// view keeps what the engines' list of workers says, so that not every request
+// makes one.
+type view struct {
+	engines Engines
+	clock   interface{ Now() time.Time }
+	next    atomic.Uint64 // worker whose tokenizer is asked
+
+	mu      sync.Mutex // guards what follows
+	at      time.Time
+	workers []model.EngineSpec
+}
+
+// list returns the workers, at most viewTime old. It is not to be written.
+func (v *view) list() []model.EngineSpec {
+	now := v.clock.Now()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.at.IsZero() || now.Sub(v.at) >= viewTime || now.Before(v.at) {
+		v.at, v.workers = now, v.engines.Workers()
+	}
+	return v.workers
+}
+
+// block is the engines' block size, 0 while it is not known.
+func (v *view) block() int {
+	block := 0
+	for i := range v.list() {
+		block = max(block, v.workers[i].BlockTokens)
+	}
+	return block
+}
+
+// serves reports that a worker serves a model; one that names none serves all.
+func serves(w *model.EngineSpec, name string) bool {
+	return name == "" || len(w.Models) == 0 || slices.Contains(w.Models, name)
+}
+
+// tokenize asks a worker that serves the model, another one each time.
+func (v *view) tokenize(ctx context.Context, name string, route model.Route, body []byte) ([]uint32, error) {
+	list := v.list()
+	from := v.next.Add(1)
+	err := error(refusal(404, "model_not_found", "no worker serves the model"))
+	for k := range list {
+		w := &list[(from+uint64(k))%uint64(len(list))]
+		if !serves(w, name) {
+			continue
+		}
+		var got engine.TokenList
+		if got, err = v.engines.Tokenize(ctx, w.ID, route, body); err == nil {
+			return got.Tokens, nil
+		}
+		if k > 0 || ctx.Err() != nil {
+			break // two are enough to know that it does not work
+		}
+	}
+	return nil, err
+}
+
+// global finds the rank that its engines' number names. Where groups of workers
+// count their ranks apart it may name several, or none.
+func (v *view) global(rank int) (found []model.Target) {
+	list := v.list()
+	for i := range list {
+		if w := &list[i]; rank >= w.StartRank && rank < w.StartRank+w.Ranks {
+			found = append(found, model.Target{Worker: w.ID, Rank: rank - w.StartRank})
+		}
+	}
+	return found
+}
+
+// instance finds the worker with an id behind a Dynamo frontend.
+func (v *view) instance(id uint64) (worker string, found bool) {
+	list := v.list()
+	for i := range list {
+		if list[i].InstanceID == id && id != 0 {
+			return list[i].ID, true
+		}
+	}
+	return "", false
+}
