@@ -44,7 +44,7 @@ func newHouse(p plan, read func() (plan, error), log *slog.Logger) (*house, erro
 		return nil, err
 	}
 	var err error
-	h.live, err = router.New(router.Config{Clock: clock{}, Settings: p.settings, Record: true, Wall: time.Now, Seed: uint64(time.Now().UnixNano()), NoWorkers: true})
+	h.live, err = router.New(router.Config{Clock: clock{}, Settings: p.settings, Record: true, Wall: time.Now, Seed: uint64(time.Now().UnixNano()), MaxRanks: maxRanks})
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +66,9 @@ func newHouse(p plan, read func() (plan, error), log *slog.Logger) (*house, erro
 	h.http = h.front.Server(p.serve.Gateway.Listen)
 	return h, nil
 }
+
+// maxRanks bounds the ranks of all workers together.
+const maxRanks = 4096
 
 // clock is the machine's own.
 type clock struct{}

@@ -86,7 +86,7 @@ func TestServeRefusesToStart(t *testing.T) {
 		{nil, "name the settings file with -c"},
 		{[]string{"-c", "/nonexistent.yaml"}, "no such file"},
 		{[]string{"-c", writeFile(t, "a.yaml", "router_mode: kv")}, "it names no workers"},
-		{[]string{"-c", file, "--router-mode", "fast"}, `--router-mode: set router_mode "fast"`},
+		{[]string{"-c", file, "--router-mode", "fast"}, "--router-mode: set router_mode to \"fast\""},
 		{[]string{"-c", file, "--router-temperature", "-1"}, "--router-temperature"},
 		{[]string{"-c", file, "--set", "nonsense=1"}, "no such field"},
 		{[]string{"-c", file, "--extra-engine-args", file + ".no"}, "no such file"},

@@ -19,7 +19,6 @@ const (
 	VerbUndo    Verb = "undo"    // a new version that restores what a version changed
 	VerbSpeed   Verb = "speed"   // simulation speed: 0 pauses
 	VerbReload  Verb = "reload"  // adpdeck serve reads its settings file again
-	VerbResync  Verb = "resync"  // forget what is known of a rank's cache and ask anew
 )
 
 // Undoable reports that an undo takes back what the verb did.
