@@ -77,7 +77,7 @@ func (d *devFlags) run(cmd *cobra.Command, s *screenFlags) error {
 	defer closeLog()
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	p, engines, err := d.plan(ctx)
+	p, engines, err := d.plan(context.WithoutCancel(ctx)) // they outlive the gateway, which drains
 	for _, e := range engines {
 		defer e.Close()
 	}
