@@ -42,6 +42,8 @@ var rooms = map[string]struct {
 	"router/engine/enginetest/zmq": {own: []string{"router/engine/zmtp"}},
 	"router/engine/scrape":         {own: []string{"router/model", "router/prefix/event"}, outside: []string{"github.com/prometheus/common"}},
 	"router/engine/plane":          {own: []string{"router/model"}, outside: []string{"github.com/tinylib/msgp"}},
+	"router/engine":                {own: []string{"router/model", "router/prefix/event", "router/engine"}, outside: []string{"github.com/tidwall/gjson", "github.com/nats-io/nats.go"}},
+	"router/engine/steer":          {own: []string{"router/model"}, outside: []string{"github.com/tidwall/gjson"}},
 }
 
 // forbidden names arrows that no file of a room may draw, tests included, each

@@ -1,0 +1,126 @@
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"adpdeck/router/model"
+)
+
+// Transports of KV events.
+const (
+	transportZMQ  = "zmq"
+	transportHTTP = "http"
+	transportNATS = "nats"
+	transportNone = "none"
+)
+
+// transportOf is where a worker's KV events come from: what its spec says, or
+// what its kind offers. SGLang names its own endpoints when it is asked; vLLM
+// does not.
+func transportOf(w *model.EngineSpec) string {
+	e := &w.Events
+	switch {
+	case e.Transport != "":
+		return e.Transport
+	case e.Endpoint != "" || len(e.RankEndpoints) > 0:
+		if strings.HasPrefix(e.Endpoint, "nats://") || strings.HasPrefix(e.Endpoint, "tls://") {
+			return transportNATS
+		}
+		return transportZMQ
+	case w.Kind == model.EngineTRTLLM:
+		return transportHTTP
+	case w.Kind == model.EngineSGLang:
+		return transportZMQ
+	}
+	return transportNone
+}
+
+func (c *checker) events() {
+	w, e := c.w, &c.w.Events
+	named := e.Endpoint != "" || len(e.RankEndpoints) > 0
+	replays := e.Replay != "" || len(e.RankReplays) > 0
+	switch t := transportOf(w); t {
+	case transportZMQ:
+		c.zmq(named, replays)
+	case transportHTTP:
+		switch {
+		case w.Kind != model.EngineTRTLLM:
+			c.say("Events", fmt.Sprintf("kv events over http are TensorRT-LLM's, and this is %s", w.Kind), "use zmq with an endpoint, or none")
+		case named || replays:
+			c.say("Events", "kv events over http come from its own address", "leave the endpoints out, or use zmq")
+		}
+	case transportNATS:
+		switch {
+		case w.Kind != model.EngineDynamo:
+			c.say("Events", fmt.Sprintf("kv events over nats are Dynamo's, and this is %s", w.Kind), "use zmq with an endpoint, or none")
+		case len(e.RankEndpoints) > 0 || replays:
+			c.say("Events", "a nats server is one for all ranks and replays nothing", "set its endpoint only")
+		case e.Topic == "" || strings.ContainsAny(e.Topic, " \t\r\n"):
+			c.say("Events", "kv events over nats need the subject", "set topic to namespace.NS.component.COMP.kv-events")
+		default:
+			if cause, next := badNATS(e.Endpoint); cause != "" {
+				c.say("Events", cause, next)
+			}
+		}
+	case transportNone:
+		if named || replays {
+			c.say("Events", "it has endpoints of kv events that are not to be read", "leave the endpoints or the transport out")
+		}
+	default:
+		c.say("Events", fmt.Sprintf("kv events cannot come by %q", t), "use zmq, http, nats or none")
+	}
+}
+
+func (c *checker) zmq(named, replays bool) {
+	w, e := c.w, &c.w.Events
+	switch {
+	case !named && replays:
+		c.say("Events", "it can replay kv events and names no endpoint of them", "set the endpoint too")
+	case !named && w.Kind == model.EngineSGLang: // it says where when it is asked
+	case !named:
+		c.say("Events", "kv events over zmq need an endpoint", "set it to tcp://HOST:PORT of rank 0")
+	case e.Endpoint != "" && len(e.RankEndpoints) > 0:
+		c.say("Events", "it has an endpoint to count up from and one for each rank", "keep one of the two")
+	case e.Replay != "" && len(e.RankReplays) > 0:
+		c.say("Events", "it has a replay endpoint to count up from and one for each rank", "keep one of the two")
+	case w.Kind == model.EngineDynamo && replays:
+		c.say("Events", "Dynamo's event plane replays nothing", "leave the replay endpoint out")
+	case w.Kind == model.EngineDynamo && len(e.RankEndpoints) > 0:
+		c.say("Events", "a Dynamo worker publishes the events of all its ranks in one place", "set endpoint only")
+	default:
+		c.endpoints(e.Endpoint, e.RankEndpoints, "endpoint")
+		c.endpoints(e.Replay, e.RankReplays, "replay endpoint")
+	}
+}
+
+// endpoints checks one base that is counted up, or a list by rank.
+func (c *checker) endpoints(base string, list []string, what string) {
+	w := c.w
+	if n := ranksOf(w); len(list) > 0 && n > 0 && len(list) != n {
+		c.say("Events", fmt.Sprintf("it has %d ranks and %d %ss", n, len(list), what), "name one for each rank, in their order")
+		return
+	}
+	if base != "" {
+		list = []string{base}
+	}
+	for i, addr := range list {
+		host, port, cause, next := splitEndpoint(addr)
+		if cause != "" {
+			c.say("Events", fmt.Sprintf("its %s %q is wrong: %s", what, addr, cause), next)
+			return
+		}
+		if last := port + lastOf(w); base != "" && w.Kind != model.EngineDynamo && last > 65535 {
+			c.say("Events", fmt.Sprintf("its %s %s:%d counts up to port %d", what, host, port, last), "name one for each rank instead")
+			return
+		}
+		if slices.Index(list, addr) < i {
+			c.say("Events", fmt.Sprintf("two of its ranks have the %s %s", what, addr), "each rank publishes on a port of its own")
+			return
+		}
+	}
+}
+
+// lastOf is the global number of a worker's last rank.
+func lastOf(w *model.EngineSpec) int { return w.StartRank + max(ranksOf(w), 1) - 1 }

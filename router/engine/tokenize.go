@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/tidwall/gjson"
+
+	"adpdeck/router/model"
+)
+
+// Errors of Tokenize.
+var (
+	// ErrNoTokenizer is returned where the kind of engine has no tokenizer that
+	// can be asked, or the request has no text.
+	ErrNoTokenizer = errors.New("the engine's tokenizer cannot be asked for this")
+	// ErrTokenizerBusy is returned when enough requests wait for it already: the
+	// request is better routed without.
+	ErrTokenizerBusy = errors.New("the engine's tokenizer is busy")
+)
+
+// TokenList is a prompt as the engine counts it.
+type TokenList struct {
+	Tokens []uint32
+	// MaxTokens is the model's context, 0 where it was not said.
+	MaxTokens int
+}
+
+// tokenFields are the fields of a request that change how it is tokenised, for
+// vLLM; SGLang reads those that it knows and leaves the others.
+var tokenFields = []string{
+	"model", "messages", "tools", "chat_template", "chat_template_kwargs", "add_generation_prompt",
+	"continue_final_message", "add_special_tokens", "mm_processor_kwargs",
+}
+
+// Tokenize asks a worker's engine for the token ids of a request's prompt: body
+// is that of a chat, or of a completion of one text, and valid JSON. It takes two
+// seconds at most, or as long as ctx allows, and never waits for other calls.
+//
+// It returns ErrNoTokenizer where there is none, ErrTokenizerBusy, ErrNoWorker,
+// or what went wrong on the way.
+func (f *Fleet) Tokenize(ctx context.Context, worker string, route model.Route, body []byte) (TokenList, error) {
+	w, err := f.worker(worker)
+	if err != nil {
+		return TokenList{}, err
+	}
+	ask, err := tokenQuestion(w.spec.Kind, route, body)
+	if err != nil {
+		return TokenList{}, fmt.Errorf("tokenize at %s: %w", worker, err)
+	}
+	d := w.anyDoor()
+	if d == nil {
+		return TokenList{}, fmt.Errorf("tokenize at %s: the engine does not answer", worker)
+	}
+	select {
+	case w.slots <- struct{}{}:
+		defer func() { <-w.slots }()
+	default:
+		return TokenList{}, fmt.Errorf("tokenize at %s: %w", worker, ErrTokenizerBusy)
+	}
+	a, err := w.fetch(ctx, under(d.base, "/tokenize"), ask, maxTokenPage, tokenTimeout)
+	if err != nil {
+		return TokenList{}, fmt.Errorf("tokenize at %s: %s", worker, plain(err, tokenTimeout))
+	}
+	list, err := readTokens(a)
+	if err != nil {
+		return TokenList{}, fmt.Errorf("tokenize at %s: %w", worker, err)
+	}
+	return list, nil
+}
+
+// anyDoor is an address that answers, or nil.
+func (w *worker) anyDoor() *door {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, d := range w.doors {
+		if d.life.up {
+			return d
+		}
+	}
+	return nil
+}
+
+// tokenQuestion makes the body for /tokenize out of a request's.
+func tokenQuestion(kind model.EngineKind, route model.Route, body []byte) ([]byte, error) {
+	if kind != model.EngineVLLM && kind != model.EngineSGLang || len(body) > maxTokenBody {
+		return nil, ErrNoTokenizer
+	}
+	ask := map[string]json.RawMessage{}
+	copyField := func(name string) bool {
+		v := gjson.GetBytes(body, name)
+		if v.Exists() {
+			ask[name] = json.RawMessage(v.Raw)
+		}
+		return v.Exists()
+	}
+	switch route {
+	case model.RouteChat, model.RouteExternal:
+		for _, name := range tokenFields {
+			copyField(name)
+		}
+		if ask["messages"] == nil {
+			return nil, ErrNoTokenizer
+		}
+	case model.RouteCompletions:
+		if gjson.GetBytes(body, "prompt").Type != gjson.String {
+			return nil, ErrNoTokenizer // token ids as they are, or several prompts
+		}
+		for _, name := range []string{"model", "prompt", "add_special_tokens"} {
+			copyField(name)
+		}
+	default:
+		return nil, ErrNoTokenizer
+	}
+	return json.Marshal(ask)
+}
+
+// readTokens reads {"count":n,"max_model_len":m,"tokens":[id…]}.
+func readTokens(a answer) (TokenList, error) {
+	switch {
+	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented:
+		return TokenList{}, fmt.Errorf("it answered %d: %w", a.status, ErrNoTokenizer)
+	case a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity:
+		return TokenList{}, fmt.Errorf("it refused the question with %d: %w", a.status, ErrNoTokenizer)
+	case a.status != http.StatusOK:
+		return TokenList{}, fmt.Errorf("it answered %d", a.status)
+	case len(a.body) > maxTokenPage:
+		return TokenList{}, fmt.Errorf("its answer is longer than %d bytes", maxTokenPage)
+	}
+	var said struct {
+		Tokens []uint32 `json:"tokens"`
+		Max    int      `json:"max_model_len"`
+	}
+	if err := json.Unmarshal(a.body, &said); err != nil {
+		return TokenList{}, fmt.Errorf("its answer has no list of token ids: %w", err)
+	}
+	if said.Tokens == nil {
+		return TokenList{}, errors.New("its answer has no list of token ids")
+	}
+	return TokenList{Tokens: said.Tokens, MaxTokens: max(said.Max, 0)}, nil
+}
+
+func plainModel(id string) []byte {
+	b, err := json.Marshal(struct {
+		ID     string `json:"id"`
+		Object string `json:"object"`
+	}{id, "model"})
+	if err != nil { // two strings always have a JSON form
+		panic(err)
+	}
+	return b
+}
