@@ -34,7 +34,9 @@ func verbs() []verb {
 			return m.convNames()
 		}
 	}
+	fleet := func(m *Model, _ int) []string { return append(m.rankNames(), m.workerNames()...) }
 	return []verb{
+		{"view", "view NAME", "show a view", func(*Model, int) []string { return viewNames() }, runView},
 		{"theme", "theme NAME", "night, day, mono, or a file", func(m *Model, _ int) []string { return m.themeNames() }, runTheme},
 		{"filter", "filter TERMS", "show only what matches", nil, runFilter},
 		{"sort", "sort COLUMN", "order this list", func(m *Model, _ int) []string { return m.sortNames() }, runSort},
@@ -56,8 +58,8 @@ func verbs() []verb {
 		{"migrate", "migrate CONVERSATION RANK", "move it to another rank", rank(1), convVerb(model.VerbMigrate, true)},
 		{"unpin", "unpin CONVERSATION", "remove the operator's pin", rank(9), convVerb(model.VerbUnpin, false)},
 		{"evict", "evict CONVERSATION", "place its next turn afresh", rank(9), convVerb(model.VerbEvict, false)},
-		{"drain", "drain RANK", "no new conversations", rank(0), rankVerb(model.VerbDrain)},
-		{"ready", "ready RANK", "take new work again", rank(0), rankVerb(model.VerbReady)},
+		{"drain", "drain RANK or WORKER", "no new conversations", fleet, fleetVerb(model.VerbDrain)},
+		{"ready", "ready RANK or WORKER", "take new work again", fleet, fleetVerb(model.VerbReady)},
 		{"clear", "clear RANK", "drop its phantom load", rank(0), rankVerb(model.VerbClear)},
 		{"speed", "speed FACTOR", "simulation speed, 0.25 to 64, 0 pauses", nil, runSpeed},
 	}
@@ -80,6 +82,32 @@ func (m *Model) rankNames() []string {
 		out = append(out, m.frame.State.Ranks[i].Target.String())
 	}
 	return out
+}
+
+func (m *Model) workerNames() []string {
+	var out []string
+	for i := range m.frame.State.Workers {
+		out = append(out, m.frame.State.Workers[i].ID)
+	}
+	return out
+}
+
+func viewNames() []string {
+	var out []string
+	for _, v := range command.Views() {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+func runView(_ *Model, args []string) (view.Intent, error) {
+	if err := want(args, 1, "view NAME"); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(viewNames(), args[0]) {
+		return nil, fmt.Errorf("no view %s: views are %s", args[0], strings.Join(viewNames(), " "))
+	}
+	return view.Goto{View: command.View(args[0])}, nil
 }
 
 func (m *Model) convNames() []string {
@@ -263,6 +291,16 @@ func rankVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
 			return nil, err
 		}
 		return m.ask(model.Command{Verb: v, Target: t})
+	}
+}
+
+// fleetVerb is rankVerb that takes the name of a worker too, for all its ranks.
+func fleetVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
+	return func(m *Model, args []string) (view.Intent, error) {
+		if len(args) == 1 && slices.Contains(m.workerNames(), args[0]) {
+			return m.ask(model.Command{Verb: v, Target: &model.Target{Worker: args[0], Rank: model.NoRank}})
+		}
+		return rankVerb(v)(m, args)
 	}
 }
 

@@ -44,12 +44,13 @@ func fit(s *model.State, w int, more bool) grid {
 		nameW = max(nameW, target(s.Ranks[i].Target).Width())
 	}
 	nameW = min(nameW, max(4, w/5))
+	stateW := stateWidth(s)
 	cols := make([]layout.Column, numColumns)
 	set := func(c column, width, priority int) { cols[c] = layout.Column{Width: width, Priority: priority} }
 	set(colMark, 3, 100)
 	set(colRank, nameW, 100)
-	set(colState, 10, 60)
-	set(colLoad, max(9, 18-(nameW-4)), 90)
+	set(colState, stateW, 60)
+	set(colLoad, max(9, 18-(nameW-4)-(stateW-leastState)), 90)
 	set(colActive, 8, 80)
 	set(colQueue, 4, 55)
 	set(colTokens, 8, 85)
@@ -76,6 +77,20 @@ func fit(s *model.State, w int, more bool) grid {
 		g.hidden += 3
 	}
 	return g
+}
+
+// leastState is the width of the states but those of ranks that drain, which
+// tell how far they have come.
+const leastState = 10
+
+func stateWidth(s *model.State) int {
+	w := leastState
+	for i := range s.Ranks {
+		if r := &s.Ranks[i]; r.Availability == model.Draining {
+			w = max(w, 3+view.LeftOn(r).Short().Width())
+		}
+	}
+	return w
 }
 
 func headOf(c column) cell.Text {
