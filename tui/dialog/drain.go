@@ -162,7 +162,7 @@ func (d *drainBody) rest(b *cell.Block, h *int, x *drainSums) {
 	case x.othersCapsUnknown:
 		line(b, h, cell.Lit("room"), cell.Plain, cell.Say("the others run %s; their places are not known", cell.Int(x.running)))
 	case x.active > x.free:
-		line(b, h, cell.Lit("warning"), cell.Warn, cell.Say("its %s active do not fit into the %s free places of the others", cell.Int(x.active), cell.Int(x.free)))
+		line(b, h, cell.Lit("warning"), cell.Warn, cell.Say("its %s active do not fit the %s free places of others", cell.Int(x.active), cell.Int(x.free)))
 	default:
 		line(b, h, cell.Lit("room"), cell.Plain, cell.Say("the others run %s and have %s places free", cell.Int(x.running), cell.Int(x.free)))
 	}

@@ -79,15 +79,22 @@ func fit(s *model.State, w int, more bool) grid {
 	return g
 }
 
-// leastState is the width of the states but those of ranks that drain, which
-// tell how far they have come.
-const leastState = 10
+// Widths of the states with the gap before them: where a rank drains there is
+// room for how far it has come, without a jump each time that a digit goes.
+const (
+	leastState = 10
+	drainState = 12
+	longState  = 13
+)
 
 func stateWidth(s *model.State) int {
 	w := leastState
 	for i := range s.Ranks {
 		if r := &s.Ranks[i]; r.Availability == model.Draining {
-			w = max(w, 3+view.LeftOn(r).Short().Width())
+			w = max(w, drainState)
+			if l := view.LeftOn(r); l.Open+l.Pins >= 1000 {
+				w = longState
+			}
 		}
 	}
 	return w

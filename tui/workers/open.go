@@ -18,29 +18,23 @@ func (v *View) open(f *view.Frame, w, h int) []string {
 	shown := max(1, min(lines, h/leastOpen))
 	from, to := layout.Window(lines, shown, v.list.Line()/2, v.topRow)
 	v.topRow = from
-	var out []string
-	for i := from; i < to; i++ {
-		each := (h - len(out)) / (to - i)
-		out = append(out, v.pair(f, rows, 2*i, w, each)...)
-	}
-	return append(out, cell.NewBlock(f.Ink, w).Lines(h-len(out))...)
-}
-
-// pair draws the open workers i and i+1 in h rows.
-func (v *View) pair(f *view.Frame, rows []*entry, i, w, h int) []string {
-	left := v.one(f, rows, i, w/2, h)
-	for j, l := range v.one(f, rows, i+1, w-w/2, h) {
-		left[j] += l
+	left := v.column(f, rows, 2*from, 2*to, w/2, h)
+	for i, l := range v.column(f, rows, 2*from+1, 2*to, w-w/2, h) {
+		left[i] += l
 	}
 	return left
 }
 
-func (v *View) one(f *view.Frame, rows []*entry, i, w, h int) []string {
+// column draws every second worker from one on, below each other in h rows.
+func (v *View) column(f *view.Frame, rows []*entry, from, to, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
-	if i < len(rows) {
+	for i := from; i < min(to, len(rows)); i += 2 {
+		each := (h - b.Height()) / ((to - i + 1) / 2)
+		end := b.Height() + each
 		b.Blank(1)
-		p := painter{b: b, f: f, e: rows[i], end: h, airy: h >= 20}
+		p := painter{b: b, f: f, e: rows[i], end: end, airy: each >= 20}
 		p.all(i == v.list.Line())
+		b.Blank(end - b.Height())
 	}
 	return b.Lines(h)
 }
