@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"time"
-
 	tea "github.com/charmbracelet/bubbletea"
 
 	"adpdeck/router/model"
@@ -18,7 +16,7 @@ type alertKey struct {
 	code   string // of a finding
 	target model.Target
 	event  uint64
-	at     time.Time
+	at     int64 // Unix time in nanoseconds
 }
 
 // alert is something that an operator should have looked at.
@@ -40,7 +38,7 @@ const (
 func eachAlert(s *model.State, do func(k alertKey, x *model.Finding, e *model.Event) bool) {
 	for i := range s.Findings {
 		x := &s.Findings[i]
-		if !do(alertKey{code: x.Code, target: x.Target, at: x.Since}, x, nil) {
+		if !do(alertKey{code: x.Code, target: x.Target, at: x.Since.UnixNano()}, x, nil) {
 			return
 		}
 	}
@@ -49,7 +47,7 @@ func eachAlert(s *model.State, do func(k alertKey, x *model.Finding, e *model.Ev
 		if e.Level == "info" || e.Level == "" {
 			continue
 		}
-		if !do(alertKey{event: e.ID, at: e.At}, nil, e) {
+		if !do(alertKey{event: e.ID, at: e.At.UnixNano()}, nil, e) {
 			return
 		}
 	}

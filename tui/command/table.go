@@ -97,7 +97,7 @@ func looking() []Command {
 		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
 		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd", Events: "next odd", Workers: "next odd"}, Weight: 77, Help: "next odd thing in this list", Leads: []ID{Alert}, Line: "next odd, next alert", Views: lists(), Off: needsState},
 		{ID: Alert, Keys: []string{"!"}, Words: map[View]string{Index: "next alert", Events: "next alert", Workers: "next alert"}, Weight: 58, Help: "next finding, warning or error", Line: "next alert", Off: needsAlert},
-		{ID: OneKind, Keys: []string{"o"}, Words: map[View]string{Events: "one kind"}, Weight: 71, Help: "show one kind of event, then the next", Leads: []ID{OtherTail}, Line: "one kind, other tail", Views: onEvents()},
+		{ID: OneKind, Keys: []string{"o"}, Words: map[View]string{Events: "one kind"}, Weight: 57, Help: "show one kind of event, then the next", Leads: []ID{OtherTail}, Line: "one kind, other tail", Views: onEvents()},
 		{ID: OtherTail, Keys: []string{"tab"}, Help: "operators' events or the machine's", Views: onEvents()},
 		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
 		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},

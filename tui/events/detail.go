@@ -166,5 +166,5 @@ func (p *painter) progress(x *subject) {
 	if p.airy {
 		p.blank()
 	}
-	p.fact(cell.Lit("now"), cell.Warn, cell.Say("%s: %s", cell.Fit(name(x.target), 24), left.Sentence()))
+	p.fact(cell.Lit("now"), cell.Warn, cell.Say("%s %s", cell.Fit(name(x.target), 24), left.Sentence()))
 }

@@ -57,7 +57,7 @@ func fit(s *model.State, w int, more bool) grid {
 	set(colHit, 6, 70)
 	set(colPins, 6, 40)
 	set(colTrend, 2+trendCells, 20)
-	cols[colLoad].Grow, cols[colLoad].Most = 1, 18
+	cols[colLoad].Grow, cols[colLoad].Most = 1, 18-(stateW-leastState)
 	if w >= 100 {
 		more = true
 	}

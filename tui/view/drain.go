@@ -41,10 +41,10 @@ func (l Left) Short() cell.Text {
 	return cell.Say("drain %s", cell.Kilo(float64(n)))
 }
 
-// Sentence says what is left: 6 open and 58 pins to go.
+// Sentence says of a rank what is left: drains: 6 open and 58 pins to go.
 func (l Left) Sentence() cell.Text {
 	if l.Drained() {
-		return cell.Lit("drained: nothing open, no pins; safe to stop")
+		return cell.Lit("is drained: nothing open, no pins; safe to stop")
 	}
-	return cell.Say("%s open and %s pins to go until it is drained", cell.Full(l.Open), cell.Full(l.Pins))
+	return cell.Say("drains: %s open and %s pins to go until it is drained", cell.Full(l.Open), cell.Full(l.Pins))
 }

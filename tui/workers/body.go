@@ -168,13 +168,13 @@ func (v *View) compact(b *cell.Block, f *view.Frame, h int) {
 	v.page = h
 	nameW := max(5, b.Width()-3-9-8-8-7)
 	for i, e := range v.list.Rows()[from:to] {
-		begin(b, e, from+i == v.list.Line())
+		begin(b, from+i == v.list.Line())
 		b.Left(cell.Strong, nameW-1, cell.Fit(e.ID, nameW-1))
 		b.Gap(1)
 		role, state := e.state(f)
 		b.Left(role, 9, state)
-		b.Right(cell.Plain, 8, e.activeText())
-		b.Right(cell.Plain, 8, e.tokensText())
+		b.Right(figureRole(e), 8, e.activeText())
+		b.Right(figureRole(e), 8, e.tokensText())
 		b.Gap(2)
 		dots(b, e)
 	}

@@ -83,13 +83,9 @@ func (g *grid) head(b *cell.Block) {
 	}
 }
 
-// begin starts a worker's row with the cursor's sign; the figures of one that
-// does not answer are old, and dimmed.
-func begin(b *cell.Block, e *entry, cursor bool) {
+// begin starts a worker's row with the cursor's sign.
+func begin(b *cell.Block, cursor bool) {
 	kind, sign := cell.Normal, cell.Lit(" ")
-	if e.Liveness == model.LiveDown {
-		kind = cell.Stale
-	}
 	if cursor {
 		kind, sign = cell.Cursor, cell.Glyph(b.Ink().Glyphs.CursorMark)
 	}
@@ -99,15 +95,15 @@ func begin(b *cell.Block, e *entry, cursor bool) {
 }
 
 func (g *grid) row(b *cell.Block, f *view.Frame, e *entry, cursor bool) {
-	begin(b, e, cursor)
+	begin(b, cursor)
 	g.text(b, colWorker, cell.Strong, cell.Fit(e.ID, g.widths[colWorker]))
 	g.text(b, colEngine, cell.Plain, cell.Fit(e.Engine, g.widths[colEngine]))
 	role, state := e.state(f)
 	g.text(b, colState, role, state)
 	b.Right(readyRole(e), g.widths[colRanks], cell.Say("%s/%s", cell.Int(e.ready), cell.Int(max(e.Ranks, len(e.ranks)))))
-	b.Right(cell.Plain, g.widths[colActive], e.activeText())
-	b.Right(cell.Plain, g.widths[colTokens], e.tokensText())
-	b.Right(cell.Plain, g.widths[colTTFT], ttft(e))
+	b.Right(figureRole(e), g.widths[colActive], e.activeText())
+	b.Right(figureRole(e), g.widths[colTokens], e.tokensText())
+	b.Right(figureRole(e), g.widths[colTTFT], ttft(e))
 	if g.widths[colFeeds] > 0 {
 		b.Gap(3)
 		dots(b, e)
@@ -159,6 +155,14 @@ func dots(b *cell.Block, e *entry) {
 			b.Gap(1)
 		}
 	}
+}
+
+// figureRole dims the figures of a worker that does not answer: they are old.
+func figureRole(e *entry) cell.Role {
+	if e.Liveness == model.LiveDown {
+		return cell.Dim
+	}
+	return cell.Plain
 }
 
 func readyRole(e *entry) cell.Role {
