@@ -1,6 +1,8 @@
 package workers
 
 import (
+	"slices"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/view"
@@ -112,8 +114,12 @@ func (p *painter) wrong() {
 	if p.airy {
 		n = 2
 	}
-	if e.LivenessWhy != "" && e.Liveness != model.LiveUp {
-		p.wrap(cell.Crit, cell.Say("does not answer: %s", cell.Fit(e.LivenessWhy, 300)), n)
+	switch why := cell.Fit(e.LivenessWhy, 300); {
+	case why.Empty() || e.Liveness == model.LiveUp:
+	case e.Liveness == model.LiveParts:
+		p.wrap(cell.Crit, cell.Say("some of its ranks do not answer: %s", why), n)
+	default:
+		p.wrap(cell.Crit, cell.Say("does not answer: %s", why), n)
 	}
 	for i, x := range e.findings {
 		if !p.airy && i > 0 {
@@ -194,7 +200,10 @@ func (p *painter) address() {
 	if !e.JoinedAt.IsZero() {
 		runs = append(runs, dim(cell.Say("   joined %s", cell.Clock(e.JoinedAt))))
 	}
-	if n := max(e.Ranks, len(e.ranks)); e.GlobalRank > 0 && n > 0 {
+	switch n := max(e.Ranks, len(e.ranks)); {
+	case e.GlobalRank > 0 && n == 1:
+		runs = append(runs, dim(cell.Say("   rank %s of its group", cell.Int(e.GlobalRank))))
+	case e.GlobalRank > 0 && n > 1:
 		runs = append(runs, dim(cell.Say("   ranks %s–%s of its group", cell.Int(e.GlobalRank), cell.Int(e.GlobalRank+n-1))))
 	}
 	p.fact(cell.Lit("address"), runs...)
@@ -230,10 +239,15 @@ func (p *painter) feeds() {
 	}
 	p.fact(cell.Lit("feeds"), runs...)
 	for i := range p.e.Feeds {
-		if x := &p.e.Feeds[i]; x.Why != "" && x.State != model.FeedLive {
+		if x := &p.e.Feeds[i]; x.Why != "" && x.State != model.FeedLive && !p.e.finds(x.Why) {
 			p.fact(cell.Text{}, warn(cell.Say("%s: %s", cell.Fit(x.Name, 16), cell.Fit(x.Why, 160))))
 		}
 	}
+}
+
+// finds reports that a finding says the same already.
+func (e *entry) finds(why string) bool {
+	return slices.ContainsFunc(e.findings, func(x *model.Finding) bool { return x.Message == why })
 }
 
 // even is busiest ÷ mean below which no rank is named as the one that holds the
