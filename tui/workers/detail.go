@@ -269,48 +269,6 @@ func (p *painter) lockstep() {
 	}
 }
 
-// capacity is of one rank: what was declared against what the engine reports.
-func (p *painter) capacity() {
-	e := p.e
-	req, kv := e.requests(), e.blocks()
-	if req.known() == 0 && kv.known() == 0 {
-		if !e.simulated() {
-			p.fact(cell.Lit("capacity"), dim(cell.Lit("not known: neither declared nor reported")))
-		}
-		return
-	}
-	requests, tokens := cell.Lit("requests not known"), cell.Lit("KV not known")
-	if n := req.known(); n > 0 {
-		requests = cell.Say("%s requests", cell.Full(n))
-	}
-	switch n := kv.known(); {
-	case n > 0 && e.BlockTokens > 0:
-		tokens = cell.Say("%s KV tokens", cell.Kilo(float64(n)*float64(e.BlockTokens)))
-	case n > 0:
-		tokens = cell.Say("%s KV blocks", cell.Full(n))
-	}
-	p.fact(cell.Lit("capacity"), plain(cell.Say("%s, %s per rank", requests, tokens)), p.against(req, kv))
-}
-
-// against says whether what is reported is what was declared.
-func (p *painter) against(req, kv capacity) cell.Run {
-	switch {
-	case kv.mixedWith != 0:
-		return warn(cell.Say("   ranks differ: %s and %s blocks", cell.Full(kv.reported), cell.Full(kv.mixedWith)))
-	case req.mixedWith != 0:
-		return warn(cell.Say("   ranks differ: %s and %s requests", cell.Full(req.reported), cell.Full(req.mixedWith)))
-	case kv.differs():
-		return warn(cell.Say("   declared %s blocks, reported %s", cell.Full(kv.declared), cell.Full(kv.reported)))
-	case req.differs():
-		return warn(cell.Say("   declared %s requests, %s in force", cell.Full(req.declared), cell.Full(req.reported)))
-	case kv.declared > 0 && kv.reported > 0:
-		return dim(cell.Lit("   reported, as declared"))
-	case kv.reported > 0:
-		return dim(cell.Lit("   as reported"))
-	}
-	return dim(cell.Lit("   as declared; the engine reports none"))
-}
-
 // keys names what can be done with the worker.
 func (p *painter) keys() {
 	if !p.row() {

@@ -1,7 +1,6 @@
 package workers
 
 import (
-	"cmp"
 	"time"
 
 	"adpdeck/router/model"
@@ -150,42 +149,6 @@ func badness(s model.IndexFeed) int {
 		return 5
 	}
 	return 2
-}
-
-// capacity of one rank in what was declared and what is reported, 0 where that
-// is not known; mixed says that the ranks differ.
-type capacity struct{ declared, reported, mixedWith int }
-
-// differs reports that both are known and are not the same.
-func (c capacity) differs() bool {
-	return c.declared > 0 && c.reported > 0 && c.declared != c.reported || c.mixedWith != 0
-}
-
-// known is what to count with: the report, or else what was declared.
-func (c capacity) known() int { return cmp.Or(c.reported, c.declared) }
-
-// over reads one figure of all ranks that report it.
-func (e *entry) over(declared int, get func(r *model.Rank) int) capacity {
-	c := capacity{declared: max(0, declared)}
-	for _, r := range e.ranks {
-		n := get(r)
-		switch {
-		case r.ReportedAt.IsZero() || n <= 0:
-		case c.reported == 0:
-			c.reported = n
-		case n != c.reported && c.mixedWith == 0:
-			c.mixedWith = n
-		}
-	}
-	return c
-}
-
-func (e *entry) requests() capacity {
-	return e.over(e.MaxActive, func(r *model.Rank) int { return r.MaxActive })
-}
-
-func (e *entry) blocks() capacity {
-	return e.over(e.KVBlocks, func(r *model.Rank) int { return r.KVTotalBlocks })
 }
 
 // since is how long ago t was, 0 where it is not known.
