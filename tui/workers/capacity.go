@@ -64,29 +64,29 @@ func (p *painter) capacity() {
 		tokens = cell.Say("%s KV blocks", cell.Full(n))
 	}
 	text, note := cell.Say("%s, %s per rank", requests, tokens), against(req, kv)
-	if note.Role == cell.Warn && 3+11+text.Width()+note.Text.Width() >= p.b.Width() {
+	if note.Role == cell.Warn && 3+11+3+text.Width()+note.Text.Width() >= p.b.Width() {
 		p.fact(cell.Lit("capacity"), plain(text))
 		p.fact(cell.Text{}, note) // what differs is not cut
 		return
 	}
-	p.fact(cell.Lit("capacity"), plain(text), note)
+	p.fact(cell.Lit("capacity"), plain(text), dim(cell.Lit("   ")), note)
 }
 
 // against says whether what is reported is what was declared.
 func against(req, kv capacity) cell.Run {
 	switch {
 	case kv.mixedWith != 0:
-		return warn(cell.Say("   ranks differ: %s and %s blocks", cell.Full(kv.reported), cell.Full(kv.mixedWith)))
+		return warn(cell.Say("ranks differ: %s and %s blocks", cell.Full(kv.reported), cell.Full(kv.mixedWith)))
 	case req.mixedWith != 0:
-		return warn(cell.Say("   ranks differ: %s and %s requests", cell.Full(req.reported), cell.Full(req.mixedWith)))
+		return warn(cell.Say("ranks differ: %s and %s requests", cell.Full(req.reported), cell.Full(req.mixedWith)))
 	case kv.differs():
-		return warn(cell.Say("   declared %s blocks, reported %s", cell.Full(kv.declared), cell.Full(kv.reported)))
+		return warn(cell.Say("declared %s blocks, reported %s", cell.Full(kv.declared), cell.Full(kv.reported)))
 	case req.differs():
-		return warn(cell.Say("   declared %s requests, %s in force", cell.Full(req.declared), cell.Full(req.reported)))
+		return warn(cell.Say("declared %s requests, %s in force", cell.Full(req.declared), cell.Full(req.reported)))
 	case kv.declared > 0 && kv.reported > 0:
-		return dim(cell.Lit("   reported, as declared"))
+		return dim(cell.Lit("reported, as declared"))
 	case kv.reported > 0:
-		return dim(cell.Lit("   as reported"))
+		return dim(cell.Lit("as reported"))
 	}
-	return dim(cell.Lit("   as declared; the engine reports none"))
+	return dim(cell.Lit("as declared; the engine reports none"))
 }
