@@ -28,6 +28,11 @@ type Glyphs struct {
 	Enter                      string // ⏎ the key; "enter" in ASCII
 	Ellipsis                   string // … where text was cut; "..." in ASCII
 	Unknown                    string // — a figure that is not known
+
+	// The states of an engine's feeds, told apart by shape alone.
+	FeedLive, FeedStale, FeedGap    string // ● ◐ ▲
+	FeedSilent, FeedNone, FeedGuess string // ◌ · ≈
+	FeedOther                       string // ? a state that this console does not know
 }
 
 // Unicode is the set that most terminals draw well. No braille patterns: they
@@ -40,6 +45,7 @@ func Unicode() Glyphs {
 		HLine: "─", VLine: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯",
 		Now: "●", StagedDot: "◆", Live: "●", Slow: "◐", Stale: "✕", Frozen: "‖", Replay: "▷", ReadOnly: "○",
 		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Enter: "⏎", Ellipsis: "…", Unknown: "—",
+		FeedLive: "●", FeedStale: "◐", FeedGap: "▲", FeedSilent: "◌", FeedNone: "·", FeedGuess: "≈", FeedOther: "?",
 	}
 }
 
@@ -53,6 +59,7 @@ func ASCII() Glyphs {
 		HLine: "-", VLine: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+",
 		Now: "o", StagedDot: "*", Live: "o", Slow: "o", Stale: "x", Frozen: "=", Replay: ">", ReadOnly: "o",
 		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Enter: "enter", Ellipsis: "...", Unknown: "-",
+		FeedLive: "o", FeedStale: "c", FeedGap: "^", FeedSilent: "x", FeedNone: ".", FeedGuess: "~", FeedOther: "?",
 	}
 }
 
@@ -60,8 +67,8 @@ func ASCII() Glyphs {
 // in words, and false for any other rune. It is applied where rows are
 // painted, when the set is ASCII.
 func Plain(r rune) (byte, bool) {
-	const from = "…·×→←↑↓βλμδωχνρ±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³"
-	const to = ".-x><^vbludwxvr+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23"
+	const from = "…·×→←↑↓βλμδωχνρ±÷−–—▸▶✓✕●◆◐○‖▷▲▼│─━╸┿┼┅┊▏⏎≤≥≠µ²³¹⁴⁵⁶⁷⁸⁹⁺"
+	const to = ".-x><^vbludwxvr+/---" + ">>*xo*oo=>^v" + "|-=" + "=||~:_" + "<<>!u23" + "1456789+"
 	i := 0
 	for _, f := range from {
 		if f == r {

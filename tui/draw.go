@@ -107,41 +107,6 @@ func (m *Model) figures(b *cell.Block) {
 	}
 }
 
-// tabs paints the row of views.
-func (m *Model) tabs(w int) string {
-	b := cell.NewBlock(m.ink, w)
-	b.Begin(cell.Normal)
-	gap := 2
-	keys := cell.Lit("?")
-	if w >= layout.SideWidth {
-		gap, keys = 3, cell.Lit("? keys")
-	}
-	b.Gap(1)
-	for i, v := range m.opt.Views {
-		if i > 0 {
-			b.Gap(gap)
-		}
-		name := cell.Say("%s %s", cell.Int(i+1), v.Title())
-		if i != m.shown {
-			b.Put(cell.Tab, name)
-			continue
-		}
-		if m.brackets() {
-			b.Put(cell.TabActive, cell.Say("[%s]", name))
-		} else {
-			b.Put(cell.TabActive, cell.Say(" %s ", name))
-		}
-	}
-	if left := w - 1 - keys.Width(); b.At() < left {
-		b.To(left)
-		b.Put(cell.Dim, keys)
-	}
-	return b.Lines(1)[0]
-}
-
-// brackets says that the tab in front needs more than a colour to be seen.
-func (m *Model) brackets() bool { return m.ink.Theme.Colourless() }
-
 // hints paints the keys of this view and selection, as many as fit.
 func (m *Model) hints(w int) string {
 	b := cell.NewBlock(m.ink, w)

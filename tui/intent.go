@@ -57,6 +57,9 @@ func (m *Model) goToView(g view.Goto) {
 			if f, ok := v.(view.Filterer); ok && g.Filter != "" {
 				f.SetFilter(g.Filter)
 			}
+			if s, ok := v.(view.Seeker); ok && !g.At.Empty() && m.frame.State != nil {
+				s.Seek(&m.frame, g.At)
+			}
 		}
 	}
 }

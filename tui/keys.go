@@ -129,6 +129,8 @@ func (m *Model) run(id command.ID) tea.Cmd {
 			}
 		}
 		return m.undo()
+	case command.Alert:
+		return m.nextAlert()
 	case command.Slower, command.Faster, command.Pause:
 		return m.changeSpeed(id)
 	case command.Copy:

@@ -53,6 +53,8 @@ type Model struct {
 	ticks    int
 	speed    float64 // to go back to after a pause
 
+	looked map[alertKey]bool // alerts that ! has shown, those that still stand
+
 	lastKey string
 	recent  []string // commands typed by name, newest last
 
@@ -254,6 +256,7 @@ func (m *Model) situation() *command.Situation {
 		s.Policy = st.Settings.AttentionDpConfig.Policy()
 		s.Simulated = st.Source.Kind != "live" && st.Source.Kind != ""
 		s.CanUndo = undoable(st.Revisions)
+		s.Alerts = m.newAlerts()
 		if v := m.current(); v != nil {
 			v.Situate(&m.frame, s)
 		}

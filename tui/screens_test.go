@@ -61,10 +61,12 @@ func dialogs() map[string]func(c *console) {
 			c.press("1", "W")
 			c.typeText("3")
 		},
-		"apply":  func(c *console) { c.press("5", "}", "j", "-", "A") },
-		"reason": func(c *console) { c.press("5", "}", "A"); c.wait(); c.press("r"); c.typeText("flatter fleet") },
-		"policy": func(c *console) { c.press("5", "o", "j") },
-		"undo":   func(c *console) { c.press("5", "G", "U") },
+		"apply":        func(c *console) { c.press("5", "}", "j", "-", "A") },
+		"reason":       func(c *console) { c.press("5", "}", "A"); c.wait(); c.press("r"); c.typeText("flatter fleet") },
+		"policy":       func(c *console) { c.press("5", "o", "j") },
+		"undo":         func(c *console) { c.press("5", "G", "U") },
+		"drain_worker": func(c *console) { c.press("7", "j", "D") },
+		"undo_event":   func(c *console) { c.press("6", "U") },
 	}
 }
 
@@ -101,9 +103,9 @@ func TestWholeScreens(t *testing.T) {
 	for name, state := range map[string]*model.State{
 		"normal": fixture.Normal(), "hot": fixture.Hot(), "wide64": fixture.Wide(64), "wide256": fixture.Wide(256),
 		"empty": fixture.Empty(), "hostile": fixture.Hostile(), "oneold": fixture.OneOld(), "conversation": fixture.Conversation(),
-		"kv": fixture.KV(), "lockstep": fixture.Indexed(model.ModeLockstep),
+		"kv": fixture.KV(), "lockstep": fixture.Indexed(model.ModeLockstep), "fleet": fixture.Fleet(), "hostile_fleet": fixture.HostileFleet(),
 	} {
-		for n, v := range []string{"ranks", "convs", "decisions", "index", "tuning"} {
+		for n, v := range []string{"ranks", "convs", "decisions", "index", "tuning", "events", "workers"} {
 			for _, s := range [][2]int{{40, 12}, {80, 24}, {120, 40}} {
 				t.Run(fmt.Sprintf("%s_%s_%dx%d", v, name, s[0], s[1]), func(t *testing.T) {
 					c := screen(t, state, s[0], s[1])
@@ -128,11 +130,15 @@ func TestViewsInEachTheme(t *testing.T) {
 		for name, then := range map[string]func(c *console){
 			"ranks": hot, "convs": marked, "tuning": staged,
 			"decisions": func(c *console) { c.press("3", "j") }, "index": func(c *console) { c.press("4", "j", "e") },
+			"events": func(c *console) { c.press("6", "j") }, "workers": func(c *console) { c.press("7", "j") },
 		} {
 			t.Run(theme+"_"+name, func(t *testing.T) {
 				state := fixture.Hot()
 				if name == "decisions" || name == "index" {
 					state = fixture.KV()
+				}
+				if name == "events" || name == "workers" {
+					state = fixture.Fleet()
 				}
 				c := screen(t, state, 80, 24)
 				c.setTheme(loadTheme(theme))

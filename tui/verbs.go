@@ -34,7 +34,9 @@ func verbs() []verb {
 			return m.convNames()
 		}
 	}
+	fleet := func(m *Model, _ int) []string { return append(m.rankNames(), m.workerNames()...) }
 	return []verb{
+		{"view", "view NAME", "show a view", func(*Model, int) []string { return viewNames() }, runView},
 		{"theme", "theme NAME", "night, day, mono, or a file", func(m *Model, _ int) []string { return m.themeNames() }, runTheme},
 		{"filter", "filter TERMS", "show only what matches", nil, runFilter},
 		{"sort", "sort COLUMN", "order this list", func(m *Model, _ int) []string { return m.sortNames() }, runSort},
@@ -56,8 +58,8 @@ func verbs() []verb {
 		{"migrate", "migrate CONVERSATION RANK", "move it to another rank", rank(1), convVerb(model.VerbMigrate, true)},
 		{"unpin", "unpin CONVERSATION", "remove the operator's pin", rank(9), convVerb(model.VerbUnpin, false)},
 		{"evict", "evict CONVERSATION", "place its next turn afresh", rank(9), convVerb(model.VerbEvict, false)},
-		{"drain", "drain RANK|WORKER", "no new conversations", ranksOrWorkers, wholeVerb(model.VerbDrain)},
-		{"ready", "ready RANK|WORKER", "take new work again", ranksOrWorkers, wholeVerb(model.VerbReady)},
+		{"drain", "drain RANK or WORKER", "no new conversations", fleet, fleetVerb(model.VerbDrain)},
+		{"ready", "ready RANK or WORKER", "take new work again", fleet, fleetVerb(model.VerbReady)},
 		{"clear", "clear RANK", "drop its phantom load", rank(0), rankVerb(model.VerbClear)},
 		{"resync", "resync RANK", "learn its cache afresh", rank(0), rankVerb(model.VerbResync)},
 		{"speed", "speed FACTOR", "simulation speed, 0.25 to 64, 0 pauses", nil, runSpeed},
@@ -91,12 +93,22 @@ func (m *Model) workerNames() []string {
 	return out
 }
 
-// ranksOrWorkers completes the first argument of what acts on either.
-func ranksOrWorkers(m *Model, n int) []string {
-	if n > 0 {
-		return nil
+func viewNames() []string {
+	var out []string
+	for _, v := range command.Views() {
+		out = append(out, string(v))
 	}
-	return append(m.rankNames(), m.workerNames()...)
+	return out
+}
+
+func runView(_ *Model, args []string) (view.Intent, error) {
+	if err := want(args, 1, "view NAME"); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(viewNames(), args[0]) {
+		return nil, fmt.Errorf("no view %s: views are %s", args[0], strings.Join(viewNames(), " "))
+	}
+	return view.Goto{View: command.View(args[0])}, nil
 }
 
 func (m *Model) convNames() []string {
@@ -283,8 +295,8 @@ func rankVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
 	}
 }
 
-// wholeVerb is rankVerb for what may also act on all ranks of a worker.
-func wholeVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
+// fleetVerb is rankVerb that takes the name of a worker too, for all its ranks.
+func fleetVerb(v model.Verb) func(*Model, []string) (view.Intent, error) {
 	return func(m *Model, args []string) (view.Intent, error) {
 		if len(args) == 1 && slices.Contains(m.workerNames(), args[0]) {
 			return m.ask(model.Command{Verb: v, Target: &model.Target{Worker: args[0], Rank: model.NoRank}})

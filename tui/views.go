@@ -2,7 +2,6 @@ package tui
 
 import (
 	"fmt"
-	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 
@@ -11,15 +10,17 @@ import (
 	"adpdeck/tui/convs"
 	"adpdeck/tui/decisions"
 	"adpdeck/tui/dialog"
+	"adpdeck/tui/events"
 	"adpdeck/tui/index"
 	"adpdeck/tui/ranks"
 	"adpdeck/tui/tuning"
 	"adpdeck/tui/view"
+	"adpdeck/tui/workers"
 )
 
 // Views returns the console's views, new, in the order of their numbers.
 func Views() []view.View {
-	return []view.View{ranks.New(), convs.New(), decisions.New(), index.New(), tuning.New()}
+	return []view.View{ranks.New(), convs.New(), decisions.New(), index.New(), tuning.New(), events.New(), workers.New()}
 }
 
 // askFor opens the dialog that a key would open, for a command that was typed
@@ -46,13 +47,8 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 			return view.Show{Dialog: dialog.NewMigrate(f, named, c.Target)}, nil
 		}
 	}
-	if c.Target != nil && c.Target.Rank == model.NoRank && slices.Contains(m.workerNames(), c.Target.Worker) {
-		switch c.Verb {
-		case model.VerbDrain:
-			return view.Show{Dialog: dialog.NewDrainWorker(f, c.Target.Worker)}, nil
-		case model.VerbReady:
-			return view.Show{Dialog: dialog.NewReadyWorker(f, c.Target.Worker)}, nil
-		}
+	if in := workerDialog(f, &c); in != nil {
+		return in, nil
 	}
 	for i := range f.State.Ranks {
 		if c.Target == nil || f.State.Ranks[i].Target != *c.Target {
@@ -70,6 +66,25 @@ func (m *Model) askFor(c model.Command) (view.Intent, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s: there is nothing of that name", c.Verb)
+}
+
+// workerDialog asks for a command on a whole worker, nil when c is none.
+func workerDialog(f *view.Frame, c *model.Command) view.Intent {
+	if c.Target == nil || c.Target.Rank != model.NoRank {
+		return nil
+	}
+	for i := range f.State.Workers {
+		if f.State.Workers[i].ID != c.Target.Worker {
+			continue
+		}
+		switch c.Verb {
+		case model.VerbDrain:
+			return view.Show{Dialog: dialog.NewDrainWorker(f, c.Target.Worker)}
+		case model.VerbReady:
+			return view.Show{Dialog: dialog.NewReadyWorker(f, c.Target.Worker)}
+		}
+	}
+	return nil
 }
 
 // askAgain opens the question for a command that met a conflict, against the

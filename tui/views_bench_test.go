@@ -7,12 +7,14 @@ import (
 	"adpdeck/tui/command"
 	"adpdeck/tui/convs"
 	"adpdeck/tui/decisions"
+	"adpdeck/tui/events"
 	"adpdeck/tui/fixture"
 	"adpdeck/tui/index"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/ranks"
 	"adpdeck/tui/tuning"
 	"adpdeck/tui/view"
+	"adpdeck/tui/workers"
 )
 
 // benchDraw draws v with figures that are new (every frame) or the same (only
@@ -112,5 +114,18 @@ func BenchmarkConvsFilterKey(b *testing.B) {
 		}
 		v.Key(f, k)
 		v.Draw(f, 120, 36)
+	}
+}
+
+// As many events as a state carries, as many workers as ranks.
+func BenchmarkEvents256(b *testing.B) {
+	for name, fresh := range map[string]bool{"fresh": true, "cursor": false} {
+		b.Run(name, func(b *testing.B) { benchDraw(b, events.New(), fixture.Frame(fixture.WideFleet(64), 200, 60), fresh) })
+	}
+}
+
+func BenchmarkWorkers64(b *testing.B) {
+	for name, fresh := range map[string]bool{"fresh": true, "cursor": false} {
+		b.Run(name, func(b *testing.B) { benchDraw(b, workers.New(), fixture.Frame(fixture.WideFleet(64), 200, 60), fresh) })
 	}
 }

@@ -50,8 +50,8 @@ func TestTabGoesToTheHistoryAndBack(t *testing.T) {
 }
 
 func TestTheKeysOfEachViewFitOn80x24(t *testing.T) {
-	for _, view := range []string{"1", "2", "3", "4", "5"} {
-		c := screen(t, fixture.Normal(), 80, 24)
+	for _, view := range []string{"1", "2", "3", "4", "5", "6", "7"} {
+		c := screen(t, fixture.Fleet(), 80, 24)
 		c.press(view, "?")
 		if strings.Contains(c.View(), "more: ↓") {
 			t.Errorf("view %s:\n%s", view, c.View())
@@ -74,7 +74,7 @@ func TestAFrozenScreenStandsStill(t *testing.T) {
 
 func TestWhileTypingTheHintsAreThoseOfTheText(t *testing.T) {
 	c := screen(t, fixture.Normal(), 80, 24)
-	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "/"}, {"4", "/"}, {"5", "e"}} {
+	for _, keys := range [][]string{{"1", "/"}, {"1", "W"}, {"2", "/"}, {"3", "/"}, {"4", "/"}, {"5", "e"}, {"6", "/"}, {"7", "/"}} {
 		c.press(keys...)
 		c.want(-1, "⏎ keep  esc back  ^u clear")
 		c.press("esc")

@@ -17,12 +17,14 @@ func TestEveryViewIsExactAtEverySize(t *testing.T) {
 		"hostile": fixture.Frame(fixture.Hostile(), 80, 24),
 		"empty":   fixture.Frame(fixture.Empty(), 80, 24),
 		"kv":      fixture.Frame(hostileIndex(), 80, 24),
+		"fleet":   fixture.Frame(fixture.HostileFleet(), 80, 24),
+		"engines": fixture.Frame(fixture.WideFleet(64), 80, 24),
 		"stale":   fixture.Lose(fixture.Frame(fixture.Wide(64), 80, 24)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			views := Views()
 			step := 7
-			if name == "hostile" {
+			if name == "hostile" || name == "fleet" {
 				step = 1
 			}
 			for w := 20; w <= 220; w += step {
@@ -85,19 +87,21 @@ func allDialogs(f *view.Frame) []view.Dialog {
 		dialog.NewEvict(f, convs), dialog.NewUnpin(f, convs[:2]), dialog.NewDrain(f, &f.State.Ranks[3]),
 		dialog.NewDrainWorker(f, f.State.Workers[0].ID), dialog.NewReadyWorker(f, f.State.Workers[1].ID),
 		dialog.NewReady(f, &f.State.Ranks[10]), dialog.NewApply(f), dialog.NewChoice(f, model.FieldPolicy),
-		dialog.NewUndo(f, f.State.Revisions[0]),
+		dialog.NewUndo(f, f.State.Revisions[0]), dialog.NewDrainWorker(f, f.State.Workers[0].ID), dialog.NewReadyWorker(f, "w1"),
 	}
 }
 
 // With ASCII signs nothing else is painted.
 func TestASCIISignsOnly(t *testing.T) {
-	f := fixture.Frame(fixture.Normal(), 120, 40)
-	f.Ink = fixture.ASCII()
-	for _, v := range Views() {
-		for _, line := range v.Draw(f, 120, 36) {
-			for _, r := range line {
-				if r >= 0x80 {
-					t.Fatalf("%s paints %q in %q", v.ID(), r, line)
+	for _, s := range []*model.State{fixture.Normal(), fixture.Fleet()} {
+		f := fixture.Frame(s, 120, 40)
+		f.Ink = fixture.ASCII()
+		for _, v := range Views() {
+			for _, line := range append(v.Draw(f, 120, 36), fixture.Status(v, f)) {
+				for _, r := range line {
+					if r >= 0x80 {
+						t.Fatalf("%s paints %q in %q", v.ID(), r, line)
+					}
 				}
 			}
 		}

@@ -22,10 +22,12 @@ const (
 	Decisions View = "decisions"
 	Index     View = "index"
 	Tuning    View = "tuning"
+	Events    View = "events"
+	Workers   View = "workers"
 )
 
 // Views returns every view in the order of their numbers.
-func Views() []View { return []View{Ranks, Convs, Decisions, Index, Tuning} }
+func Views() []View { return []View{Ranks, Convs, Decisions, Index, Tuning, Events, Workers} }
 
 // Class says how carefully a command is treated.
 type Class uint8
@@ -75,8 +77,11 @@ type Situation struct {
 	// says that the selection is held by an operator's pin.
 	Selected, Pinned bool
 	Marked           int
-	// Draining says that the selected rank drains.
-	Draining bool
+	// Draining says that what is selected drains; Partly that it is a worker and
+	// only some of its ranks do.
+	Draining, Partly bool
+	// Alerts counts findings, warnings and errors that were not looked at.
+	Alerts   int
 	Staged   int  // values staged and not applied
 	Filtered bool // a filter is in force in the list
 	Refused  bool // the last command met a conflict and can be asked again on top

@@ -115,7 +115,7 @@ func TestReasons(t *testing.T) {
 		"not frozen":       {StepBack, func(*Situation) {}, "only while frozen: z freezes"},
 		"link is up":       {Retry, func(*Situation) {}, "the link is up"},
 		"nothing to undo":  {Undo, func(*Situation) {}, "nothing to undo"},
-		"already ready":    {Ready, func(*Situation) {}, "this rank is ready"},
+		"already ready":    {Ready, func(*Situation) {}, "it is ready"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := live

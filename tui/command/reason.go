@@ -53,8 +53,8 @@ func needsReady(s *Situation) string {
 	if why := actsOnSelection(s); why != "" {
 		return why
 	}
-	if s.Draining {
-		return "this rank drains already: R makes it ready"
+	if s.Draining && !s.Partly {
+		return "it drains already: R makes it ready"
 	}
 	return ""
 }
@@ -64,7 +64,7 @@ func needsDraining(s *Situation) string {
 		return why
 	}
 	if !s.Draining {
-		return "this rank is ready"
+		return "it is ready"
 	}
 	return ""
 }
@@ -147,6 +147,16 @@ func needsLoss(s *Situation) string {
 func needsState(s *Situation) string {
 	if s.Link == LinkNone {
 		return "nothing has arrived from the router yet"
+	}
+	return ""
+}
+
+func needsAlert(s *Situation) string {
+	if why := needsState(s); why != "" {
+		return why
+	}
+	if s.Alerts == 0 {
+		return "no alert that was not looked at"
 	}
 	return ""
 }

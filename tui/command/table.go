@@ -31,6 +31,9 @@ const (
 	NextMatch ID = "next-match"
 	PrevMatch ID = "previous-match"
 	Odd       ID = "odd"
+	Alert     ID = "alert"
+	OneKind   ID = "one-kind"
+	OtherTail ID = "other-tail"
 	NextPane  ID = "next-pane"
 	Columns   ID = "columns"
 	Side      ID = "side"
@@ -74,12 +77,14 @@ const (
 // ViewID is the command that shows the n-th view, counted from 1.
 func ViewID(n int) ID { return ID("view-" + strconv.Itoa(n)) }
 
-func lists() []View   { return []View{Ranks, Convs, Decisions, Index} }
-func sorted() []View  { return []View{Ranks, Convs, Index} }
-func onRanks() []View { return []View{Ranks} }
-func onIndex() []View { return []View{Index} }
-func onConvs() []View { return []View{Convs} }
-func onKnobs() []View { return []View{Tuning} }
+func lists() []View    { return []View{Ranks, Convs, Decisions, Index, Events, Workers} }
+func sorted() []View   { return []View{Ranks, Convs, Index, Workers} }
+func onRanks() []View  { return []View{Ranks} }
+func onFleet() []View  { return []View{Ranks, Workers} }
+func onIndex() []View  { return []View{Index} }
+func onConvs() []View  { return []View{Convs} }
+func onKnobs() []View  { return []View{Tuning} }
+func onEvents() []View { return []View{Events} }
 
 func looking() []Command {
 	return []Command{
@@ -92,12 +97,15 @@ func looking() []Command {
 		{ID: Filter, Keys: []string{"/"}, Help: "show only what matches", Hint: "filter", Weight: 100, Leads: []ID{NextMatch, PrevMatch}, Line: "filter, next, back", Views: lists()},
 		{ID: NextMatch, Keys: []string{"n"}, Help: "next match of the filter", Hint: "next", HintKey: "n/N", Weight: 72, Views: lists(), Off: needsFilter},
 		{ID: PrevMatch, Keys: []string{"N"}, Help: "previous match of the filter", Views: lists(), Off: needsFilter},
-		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd"}, Weight: 77, Help: "next odd thing in this list", Line: "next odd thing", Views: lists(), Off: needsState},
+		{ID: Odd, Keys: []string{"e"}, Words: map[View]string{Decisions: "next odd", Index: "next odd", Events: "next odd", Workers: "next odd"}, Weight: 77, Help: "next odd thing in this list", Leads: []ID{Alert}, Line: "next odd, next alert", Views: lists(), Off: needsState},
+		{ID: Alert, Keys: []string{"!"}, Words: map[View]string{Index: "next alert", Events: "next alert", Workers: "next alert"}, Weight: 58, Help: "next finding, warning or error", Line: "next alert", Off: needsAlert},
+		{ID: OneKind, Keys: []string{"o"}, Words: map[View]string{Events: "one kind"}, Weight: 57, Help: "show one kind of event, then the next", Leads: []ID{OtherTail}, Line: "one kind, other tail", Views: onEvents()},
+		{ID: OtherTail, Keys: []string{"tab"}, Help: "operators' events or the machine's", Views: onEvents()},
 		{ID: Sort, Keys: []string{"s"}, Help: "sort by…", Hint: "sort", Weight: 90, Leads: []ID{Reverse}, Line: "sort by…, reverse", Views: sorted()},
 		{ID: Reverse, Keys: []string{"r"}, Help: "reverse the order", Views: sorted()},
 		{ID: SortLeft, Keys: []string{"h", "left"}, Help: "sort by the column to the left", Leads: []ID{SortRight}, Line: "sort by next column", Views: sorted()},
 		{ID: SortRight, Keys: []string{"l", "right"}, Help: "sort by the column to the right", Views: sorted()},
-		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Words: map[View]string{Decisions: "conversation", Index: "decisions"}, Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
+		{ID: Open, Keys: []string{"enter"}, Help: "open what the cursor is on", Hint: "inspect", Words: map[View]string{Decisions: "conversation", Index: "decisions", Events: "go there", Workers: "ranks"}, Weight: 88, Leads: []ID{Back}, Line: "open, back", Views: lists(), Off: opens},
 		{ID: Back, Keys: []string{"esc"}, Help: "close one level"},
 		{ID: Mark, Keys: []string{" "}, Help: "mark or unmark", Hint: "mark", Weight: 70, Leads: []ID{MarkRange, MarkAll}, Line: "mark, range, all", Views: onConvs(), Off: needsSelection},
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
@@ -124,8 +132,8 @@ func acting() []Command {
 		{ID: Evict, Keys: []string{"E"}, Class: Moves, Group: GroupAct, Line: "evict…", Help: "evict: the next turn is placed afresh…", Hint: "evict", Weight: 85, Views: onConvs(), Off: actsOnSelection},
 		{ID: Migrate, Keys: []string{"M"}, Class: Moves, Group: GroupAct, Line: "migrate…", Help: "migrate to another rank…", Hint: "migrate", Weight: 86, Views: onConvs(), Off: actsOnSelection},
 		{ID: Weight, Keys: []string{"W"}, Class: Local, Group: GroupAct, Help: "stage a weight for this rank", Hint: "weight", Weight: 84, Line: "weight of this rank", Views: onRanks(), Off: actsOnSelection},
-		{ID: Drain, Keys: []string{"D"}, Class: Moves, Group: GroupAct, Help: "drain: no new conversations…", Hint: "drain", Weight: 82, Leads: []ID{Ready}, Line: "drain…, ready again", Views: onRanks(), Off: needsReady},
-		{ID: Ready, Keys: []string{"R"}, Class: Local, Group: GroupAct, Help: "ready: take new work again", Views: onRanks(), Off: needsDraining},
+		{ID: Drain, Keys: []string{"D"}, Class: Moves, Group: GroupAct, Help: "drain: no new conversations…", Hint: "drain", Weight: 82, Leads: []ID{Ready}, Line: "drain…, ready again", Views: onFleet(), Off: needsReady},
+		{ID: Ready, Keys: []string{"R"}, Class: Local, Group: GroupAct, Help: "ready: take new work again", Views: onFleet(), Off: needsDraining},
 		{ID: Resync, Keys: []string{"X"}, Class: Local, Group: GroupAct, Help: "resync: learn this rank's cache afresh", Hint: "resync", Weight: 59, Line: "learn its cache afresh", Views: onIndex(), Off: actsOnSelection},
 		{ID: StepLess, Keys: []string{"-"}, Class: Local, Group: GroupAct, Help: "a small step down", Hint: "step", HintKey: "- +", Weight: 89, Leads: []ID{StepMore, LeapLess, LeapMore}, Line: "small, large step", Views: onKnobs(), Off: stages},
 		{ID: StepMore, Keys: []string{"+", "="}, Class: Local, Group: GroupAct, Help: "a small step up", Views: onKnobs(), Off: stages},
@@ -136,7 +144,7 @@ func acting() []Command {
 		{ID: Unstage, Keys: []string{"u"}, Class: Local, Group: GroupAct, Help: "take back what is staged here", Views: onKnobs(), Off: needsStaged},
 		{ID: Policy, Keys: []string{"o"}, Class: Local, Group: GroupAct, Help: "choose the policy to stage", Line: "policy to stage", Hint: "policy", Weight: 56, Views: onKnobs(), Off: acts},
 		{ID: Apply, Keys: []string{"A"}, Class: Moves, Group: GroupAct, Help: "apply what is staged…", Line: "apply staged…", Hint: "apply", Weight: 88, Off: appliesStaged},
-		{ID: Undo, Keys: []string{"U"}, Class: Local, Group: GroupAct, Help: "undo the last change; again = redo", Line: "undo; again = redo", Hint: "undo", Weight: 50, Off: undoes},
+		{ID: Undo, Keys: []string{"U"}, Class: Local, Group: GroupAct, Help: "undo the last change; again = redo", Line: "undo; again = redo", Hint: "undo", Words: map[View]string{Events: "undo this"}, Weight: 50, Off: undoes},
 		{ID: Slower, Keys: []string{"("}, Class: Local, Group: GroupAct, Help: "simulation at half the speed", Leads: []ID{Faster, Pause}, Line: "slower, faster, pause", Off: needsSimulation},
 		{ID: Faster, Keys: []string{")"}, Class: Local, Group: GroupAct, Help: "simulation at twice the speed", Off: needsSimulation},
 		{ID: Pause, Keys: []string{"p"}, Class: Local, Group: GroupAct, Help: "pause the simulation, or go on", Off: needsSimulation},
@@ -145,11 +153,13 @@ func acting() []Command {
 
 func moving() []Command {
 	return []Command{
-		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), ViewID(4), ViewID(5), PrevView, NextView}, Line: "views"},
+		{ID: ViewID(1), Keys: []string{"1"}, Group: GroupMove, Help: "the ranks", Leads: []ID{ViewID(2), ViewID(3), ViewID(4), ViewID(5), ViewID(6), ViewID(7), PrevView, NextView}, Line: "views"},
 		{ID: ViewID(2), Keys: []string{"2"}, Group: GroupMove, Help: "the conversations"},
 		{ID: ViewID(3), Keys: []string{"3"}, Group: GroupMove, Help: "the decisions: why this rank?"},
 		{ID: ViewID(4), Keys: []string{"4"}, Group: GroupMove, Help: "the prefix index: what caches hold"},
 		{ID: ViewID(5), Keys: []string{"5"}, Group: GroupMove, Help: "the settings, staged and applied"},
+		{ID: ViewID(6), Keys: []string{"6"}, Group: GroupMove, Help: "the events: who did what, what befell"},
+		{ID: ViewID(7), Keys: []string{"7"}, Group: GroupMove, Help: "the workers: engines and their feeds"},
 		{ID: PrevView, Keys: []string{"["}, Group: GroupMove, Help: "the view before"},
 		{ID: NextView, Keys: []string{"]"}, Group: GroupMove, Help: "the next view"},
 		{ID: NextPane, Keys: []string{"tab"}, Group: GroupMove, Help: "the other pane: knobs or history", Line: "knobs or history", Views: onKnobs()},

@@ -226,9 +226,16 @@ func sums(f *view.Frame, marked []*model.Conv) cell.Text {
 func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	v.update(f)
 	c, ok := v.list.Selected()
+	var toGo view.Left
+	drains := false
+	if ok {
+		toGo, drains = draining(f.State, dialog.Where(c))
+	}
 	switch {
 	case ok && isLost(c):
 		return []cell.Run{{Role: cell.Warn, Text: cell.Say("lost: the engine answered from %s although %s was asked for", cell.Foreign(c.Last.String()), cell.Foreign(c.Bound.String()))}}, nil
+	case drains:
+		left = []cell.Run{{Role: cell.Warn, Text: cell.Say("%s %s", cell.Fit(dialog.Where(c).String(), 24), toGo.Sentence())}}
 	case ok && c.Pin == model.PinOperator:
 		left = []cell.Run{{Role: cell.Plain, Text: cell.Say("pinned to %s by %s; operator pins are counted apart (%s of %s)",
 			cell.Foreign(c.Bound.String()), cell.Fit(c.By, 20), cell.Full(f.State.Totals.OperatorPins), cell.Full(model.MaxOperatorPins))}}

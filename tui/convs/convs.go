@@ -259,3 +259,12 @@ func (v *View) Answered(cmd model.Command, reply model.Reply) {
 
 // Select puts the cursor on a conversation and reports whether it is listed.
 func (v *View) Select(k model.ConvKey) bool { return v.list.Select(k) }
+
+// Seek puts the cursor on a conversation; a filter that hides it goes.
+func (v *View) Seek(f *view.Frame, s view.Subject) bool {
+	v.update(f)
+	if !v.list.Select(s.Conv) {
+		v.SetFilter("")
+	}
+	return v.list.Select(s.Conv)
+}

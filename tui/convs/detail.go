@@ -105,6 +105,9 @@ func (p *detailPainter) facts() {
 	if c.Last != dialog.Where(c) && c.Turns > 0 {
 		where = append(where, cell.Run{Role: cell.Warn, Text: cell.Say("   last turn on %s", cell.Foreign(c.Last.String()))})
 	}
+	if left, drains := draining(p.f.State, dialog.Where(c)); drains {
+		where = append(where, cell.Run{Role: cell.Warn, Text: cell.Say("   %s", left.Short())})
+	}
 	where = append(where, dim(cell.Say("   moved %s times   tenant %s   model %s", cell.Full(c.Moves), orDash(c.Key.Tenant, 24), orDash(c.Key.Model, 32))))
 	p.fact(cell.Lit("rank"), where...)
 	turns := cell.Full(c.Turns)

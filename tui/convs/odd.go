@@ -27,6 +27,16 @@ func odd(c *model.Conv, draining map[model.Target]bool) cell.Text {
 	return cell.Text{}
 }
 
+// draining is what is left on a rank that drains, false for one that does not.
+func draining(s *model.State, t model.Target) (left view.Left, ok bool) {
+	for i := range s.Ranks {
+		if r := &s.Ranks[i]; r.Target == t && r.Availability == model.Draining {
+			return view.LeftOn(r), true
+		}
+	}
+	return view.Left{}, false
+}
+
 // nextOdd puts the cursor on the next conversation that something is wrong with.
 func (v *View) nextOdd(f *view.Frame) view.Intent {
 	draining := map[model.Target]bool{}

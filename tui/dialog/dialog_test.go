@@ -127,11 +127,11 @@ func TestDrainSaysWhatIsLeft(t *testing.T) {
 		want   []string
 	}{
 		"a rank":                   {none, false, []string{"Drain w0/4", "7 of 8 ranks of w0 take new work", "the others run"}},
-		"the last of its worker":   {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), false, []string{"no rank of w0 takes new work, 2 of other workers do", "the other workers run"}},
+		"the last of its worker":   {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), false, []string{"0 of 8 ranks of w0 take new work", "then w0 takes nothing new; 2 ranks of other workers do"}},
 		"the last of all":          {only(fixture.T("w0", 4)), false, []string{"no rank would take new work: the router will refuse"}},
 		"the last in mode direct":  {direct, false, []string{"in mode direct clients name w0: the router will refuse"}},
-		"a worker":                 {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), true, []string{"Drain all of w0", "8 ranks: 92 of 128 active", "2 of other workers do", "do not fit into"}},
-		"a worker, room elsewhere": {func(s *model.State) { s.Ranks[8].MaxActive = 500 }, true, []string{"no rank of w0 takes new work, 7 of other workers do", "the other workers run"}},
+		"a worker":                 {only(fixture.T("w0", 4), fixture.T("w1", 0), fixture.T("w1", 1)), true, []string{"Drain all of w0", "8 ranks: 92 of 128 active", "2 of 8 ranks of other workers take new work", "do not fit"}},
+		"a worker, room elsewhere": {func(s *model.State) { s.Ranks[8].MaxActive = 500 }, true, []string{"7 of 8 ranks of other workers take new work", "the others run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fixture.Normal()

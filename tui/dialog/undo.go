@@ -6,6 +6,19 @@ import (
 	"adpdeck/tui/view"
 )
 
+// TakeBack asks whether to undo a revision, or says that it cannot be.
+func TakeBack(f *view.Frame, rev model.Revision) view.Intent {
+	switch {
+	case rev.Version <= 1:
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s is how the router started: there is nothing before it", cell.Int(rev.Version))}
+	case !rev.Verb.Undoable():
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s cannot be taken back: what it dropped is gone", cell.Int(rev.Version))}
+	case rev.UndoneBy != 0:
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: U on v%s does it again", cell.Int(rev.Version), cell.Int(rev.UndoneBy))}
+	}
+	return view.Show{Dialog: NewUndo(f, rev)}
+}
+
 type undoBody struct{ rev model.Revision }
 
 // NewUndo asks before one revision is taken back.

@@ -226,6 +226,15 @@ func (v *View) SetFilter(text string) { _ = v.list.SetFilter(text) }
 // Select puts the cursor on a rank, and reports whether it is listed.
 func (v *View) Select(t model.Target) bool { return v.list.Select(t) }
 
+// Seek puts the cursor on a rank; a filter that hides it goes.
+func (v *View) Seek(f *view.Frame, s view.Subject) bool {
+	v.update(f)
+	if !v.list.Select(s.Target) {
+		v.SetFilter("")
+	}
+	return v.list.Select(s.Target)
+}
+
 // CopyText is the rank under the cursor, raw.
 func (v *View) CopyText(f *view.Frame) string {
 	v.update(f)

@@ -53,11 +53,11 @@ func compactRow(b *cell.Block, f *view.Frame, x *facts, r *model.Rank, nameW int
 	b.Gap(2)
 	b.Bar(max(4, b.Width()-nameW-26), bar(x, r))
 	b.Right(cell.Plain, 6, activeOf(r))
-	b.Right(cell.Plain, 7, count(r, cell.Kilo(float64(r.Tokens))))
-	if r.Availability == model.Draining {
-		b.Right(cell.Warn, 6, cell.Lit("drain"))
+	if r.Availability == model.Draining { // how far it has come matters more than what it holds
+		b.Right(cell.Warn, 12, view.LeftOn(r).Short())
 		return
 	}
+	b.Right(cell.Plain, 7, count(r, cell.Kilo(float64(r.Tokens))))
 	b.Right(cell.Plain, 5, cell.PercentShort(float64(r.Hit)))
 }
 

@@ -146,7 +146,7 @@ func stateOf(f *view.Frame, r *model.Rank) (cell.Role, cell.Text) {
 	}
 	switch {
 	case r.Availability == model.Draining:
-		return cell.Warn, cell.Lit("drain")
+		return cell.Warn, view.LeftOn(r).Short()
 	case !known(r):
 		return cell.Dim, cell.Lit("silent")
 	case r.Weight != model.DefaultWeight:

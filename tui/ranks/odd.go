@@ -15,7 +15,7 @@ func odd(s *model.State, x *facts, r *model.Rank) cell.Text {
 	case isOld:
 		return cell.Say("last reported %s ago", cell.Age(age))
 	case r.Availability == model.Draining:
-		return cell.Lit("drains")
+		return view.LeftOn(r).Sentence()
 	case r.Weight != model.DefaultWeight:
 		return cell.Say("has weight %s", cell.Fixed(r.Weight, 2))
 	case r.MaxActive > 0 && r.Active >= r.MaxActive:

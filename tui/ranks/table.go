@@ -44,19 +44,20 @@ func fit(s *model.State, w int, more bool) grid {
 		nameW = max(nameW, target(s.Ranks[i].Target).Width())
 	}
 	nameW = min(nameW, max(4, w/5))
+	stateW := stateWidth(s)
 	cols := make([]layout.Column, numColumns)
 	set := func(c column, width, priority int) { cols[c] = layout.Column{Width: width, Priority: priority} }
 	set(colMark, 3, 100)
 	set(colRank, nameW, 100)
-	set(colState, 10, 60)
-	set(colLoad, max(9, 18-(nameW-4)), 90)
+	set(colState, stateW, 60)
+	set(colLoad, max(9, 18-(nameW-4)-(stateW-leastState)), 90)
 	set(colActive, 8, 80)
 	set(colQueue, 4, 55)
 	set(colTokens, 8, 85)
 	set(colHit, 6, 70)
 	set(colPins, 6, 40)
 	set(colTrend, 2+trendCells, 20)
-	cols[colLoad].Grow, cols[colLoad].Most = 1, 18
+	cols[colLoad].Grow, cols[colLoad].Most = 1, 18-(stateW-leastState)
 	if w >= 100 {
 		more = true
 	}
@@ -76,6 +77,27 @@ func fit(s *model.State, w int, more bool) grid {
 		g.hidden += 3
 	}
 	return g
+}
+
+// Widths of the states with the gap before them: where a rank drains there is
+// room for how far it has come, without a jump each time that a digit goes.
+const (
+	leastState = 10
+	drainState = 12
+	longState  = 13
+)
+
+func stateWidth(s *model.State) int {
+	w := leastState
+	for i := range s.Ranks {
+		if r := &s.Ranks[i]; r.Availability == model.Draining {
+			w = max(w, drainState)
+			if l := view.LeftOn(r); l.Open+l.Pins >= 1000 {
+				w = longState
+			}
+		}
+	}
+	return w
 }
 
 func headOf(c column) cell.Text {

@@ -3,6 +3,7 @@ package ranks
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
 )
 
 // why says in a sentence or two why the rank is as full as it is, and what to
@@ -29,7 +30,11 @@ func (p *side) explain() (reason, next cell.Text) {
 		return cell.Say("its last report is %s old, the others go on: is its engine stuck?", cell.Age(age)),
 			cell.Lit("try: D drain it until it reports")
 	case r.Availability == model.Draining:
-		return cell.Say("draining: no new conversations; %s active and %s pins still to go.", cell.Int(r.Active), cell.Full(pins)),
+		left := view.LeftOn(r)
+		if left.Drained() {
+			return cell.Lit("drained: nothing is open here and no pin is left; it is safe to stop."), cell.Lit("try: R ready, when it is back")
+		}
+		return cell.Say("draining: no new conversations; %s open and %s pins still to go.", cell.Full(left.Open), cell.Full(left.Pins)),
 			cell.Lit("try: R ready, or migrate its pins (2)")
 	case r.Weight == 0:
 		return cell.Lit("weight 0: it takes no new work."), cell.Lit("try: W weight above 0")

@@ -118,20 +118,7 @@ func (v *View) Undo(f *view.Frame) (in view.Intent, ok bool) {
 	if !ok {
 		return nil, false
 	}
-	return takeBack(f, rev), true
-}
-
-// takeBack asks whether to undo a revision, or says that it cannot be.
-func takeBack(f *view.Frame, rev model.Revision) view.Intent {
-	switch {
-	case rev.Version <= 1:
-		return view.Toast{Level: view.Note, Text: cell.Say("v%s is how the router started: there is nothing before it", cell.Int(rev.Version))}
-	case !rev.Verb.Undoable():
-		return view.Toast{Level: view.Note, Text: cell.Say("v%s cannot be taken back: what it dropped is gone", cell.Int(rev.Version))}
-	case rev.UndoneBy != 0:
-		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: U on v%s does it again", cell.Int(rev.Version), cell.Int(rev.UndoneBy))}
-	}
-	return view.Show{Dialog: dialog.NewUndo(f, rev)}
+	return dialog.TakeBack(f, rev), true
 }
 
 // move moves the cursor over the items, past titles and blank rows.
@@ -230,7 +217,7 @@ func (v *View) edit(f *view.Frame, it item) view.Intent {
 		return nil
 	case kindRevision:
 		if rev, ok := revision(f, it); ok {
-			return takeBack(f, rev)
+			return dialog.TakeBack(f, rev)
 		}
 		return nil
 	}

@@ -47,11 +47,34 @@ type Toast struct {
 	Text  cell.Text
 }
 
-// Goto shows another view; Filter, when not empty, becomes its filter.
+// Goto shows another view; Filter, when not empty, becomes its filter, and the
+// cursor goes on At where there is such a row.
 type Goto struct {
 	View   command.View
 	Filter string
+	At     Subject
 }
+
+// Subject is what a row is about, for views that hand the cursor on; the zero
+// value is nothing.
+type Subject struct {
+	Target model.Target // a rank, or with NoRank a worker
+	Conv   model.ConvKey
+	Event  uint64 // an event's id
+}
+
+// Empty reports whether s is nothing.
+func (s Subject) Empty() bool { return s == Subject{} }
+
+// Seeker is a view whose cursor can be put on a subject. It drops a filter that
+// hides it, and reports whether the subject is listed.
+type Seeker interface {
+	Seek(f *Frame, s Subject) bool
+}
+
+// Unreader is a view that counts what came since it was last looked at, for the
+// small digit on its tab.
+type Unreader interface{ Unread(f *Frame) int }
 
 // Perform runs a command of the table as if its key were pressed.
 type Perform struct{ Command command.ID }
