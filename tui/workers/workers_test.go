@@ -91,7 +91,7 @@ func TestCommands(t *testing.T) {
 	}
 	in, _ := v.Do(f, command.Drain)
 	s, ok := in.(view.Show)
-	if !ok || s.Dialog.Title().String() != "Drain w1" {
+	if !ok || s.Dialog.Title().String() != "Drain all of w1" {
 		t.Fatalf("drain: %#v", in)
 	}
 	text := fixture.Text(s.Dialog.Draw(f, 68, 12))
