@@ -49,7 +49,9 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 				last = s.load.Target
 			}
 		}
-		if left == 0 {
+		// One without such a rank before is not the command's doing: its ranks may
+		// be down, or those that took work have left.
+		if left == 0 && last.Worker != "" {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
 				"%s: %s is the last rank of %s that takes new work", what, last, w.spec.ID)
 		}

@@ -76,6 +76,17 @@ func (p *proofs) of(w *worker, route model.Route, channel string) *proof {
 	return q
 }
 
+// says reports that the engine itself tells where requests of a route and
+// channel ran, so that nothing has to be looked for.
+func (p *proofs) says(route model.Route, channel string) bool {
+	for _, q := range p.list {
+		if q.Route == route && q.Channel == channel {
+			return q.told()
+		}
+	}
+	return false
+}
+
 func (p *proofs) rows() []model.SteeringProof {
 	if len(p.list) == 0 {
 		return nil
