@@ -46,10 +46,10 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 // without any, and in mode direct at each worker, since there it is the client
 // that names the worker. drains holds the availabilities that are to change.
 func (r *Router) checkEligible(what string, next *model.Settings, drains map[object]bool) *model.Refusal {
-	left, ranks := 0, 0
+	fresh := next == r.settings && drains == nil // the router starts
+	left, before := 0, 0
 	for _, w := range r.workers {
-		here := 0
-		ranks += len(w.ranks)
+		here, were := 0, 0
 		for k := range w.ranks {
 			s := &w.ranks[k]
 			drain, changes := drains[object{kind: availObject, target: s.load.Target}]
@@ -59,14 +59,19 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 			if !drain && !s.blocked && next.WeightOf(s.load.Target) > 0 {
 				here++
 			}
+			if !s.drain && !s.blocked && r.settings.WeightOf(s.load.Target) > 0 {
+				were++
+			}
 		}
-		if here == 0 && len(w.ranks) > 0 && next.RouterMode == model.ModeDirect {
+		if here == 0 && len(w.ranks) > 0 && next.RouterMode == model.ModeDirect && (were > 0 || fresh || r.settings.RouterMode != model.ModeDirect) {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
 				"%s: %s takes new work, and in mode direct clients name their worker", what, r.lastOf(w.spec.ID, w))
 		}
-		left += here
+		left, before = left+here, before+were
 	}
-	if left == 0 && ranks > 0 {
+	// A cluster without such a rank before is not the command's doing: those that
+	// took work may have left.
+	if left == 0 && (before > 0 || fresh && len(r.workers) > 0) {
 		return refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
 			"%s: %s takes new work", what, r.lastOf("the cluster", r.workers...))
 	}

@@ -7,8 +7,13 @@ import (
 	"strconv"
 	"strings"
 
+	"adpdeck/router/cluster"
 	"adpdeck/router/model"
 )
+
+// maxWeights bounds the weights that are kept, those of ranks that have left
+// included.
+const maxWeights = 2 * cluster.MaxSlots
 
 // planSet plans a set of fields and weights, all or nothing.
 func (r *Router) planSet(cmd *model.Command) plan {
@@ -37,6 +42,9 @@ func (r *Router) planSet(cmd *model.Command) plan {
 			ref = refusal(model.RefusedBounds, "", "set: %v", err)
 		}
 		return plan{refusal: ref}
+	}
+	if n := len(next.Weights); n > maxWeights && n > len(r.settings.Weights) {
+		return refuse(model.RefusedFull, "set those of ranks that are gone for good back to 1", "set: weights of %d ranks, at most %d are kept", n, maxWeights)
 	}
 	if ref := r.checkEligible("set", &next, nil); ref != nil {
 		return plan{refusal: ref}

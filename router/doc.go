@@ -10,6 +10,14 @@
 // asked for. Commands (Apply) change state, one version each; screens follow by
 // Snapshot and Subscribe.
 //
+// Workers come and go (Join, Leave), and their engines live and die (Live,
+// Restarted), apart from their load (Observe). What an operator said of a rank
+// that has left, its weight, drain and pins, is kept and acts again when it is
+// back. What the router found of it is not: bindings, blocks, figures go with it.
+// A request that a pin holds to a rank which does not answer is refused with the
+// reason (ErrDown): not sent elsewhere, which would break the promise of a pin in
+// silence, and not kept waiting, since nobody knows for how long.
+//
 // Promises:
 //
 //   - One lock guards everything but what is known of caches: events are decoded
@@ -18,7 +26,10 @@
 //     turn in a bounded queue. The clock is read before the lock is taken. A
 //     subscriber that stalls costs nothing and holds nothing up.
 //   - Open requests are conserved: each is released exactly once, and the
-//     requests booked on ranks plus those without a rank are the open ones.
+//     requests booked on ranks plus those without a rank are the open ones. Those
+//     whose worker or rank has left are counted apart until their ends come.
+//   - Never more than MaxNumActiveRequests of Route and RouteWait are on a rank
+//     at a time, in every mode; who waits for room waits in a bounded queue.
 //   - What has been published (State, Change, Decision, Conv) is never written
 //     again.
 //   - Everything is bounded: conversations, bindings, pins, decisions,

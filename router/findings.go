@@ -75,6 +75,13 @@ func (r *Router) findings(index []model.Finding) []model.Finding {
 	out := append(slices.Clip(index), r.found.told...)
 	out = r.addPhantoms(out)
 	for _, w := range r.sorted {
+		if w.spec.KVEvents && r.know.index != nil && r.know.blockTokens() == 0 {
+			out = append(out, model.Finding{
+				Code: model.FindingNoBlockSize, Target: *workerTarget(w.spec.ID), Since: w.joined,
+				Message: "no engine has named its block size, so that KV events cannot be used and caches look cold",
+				Next:    "name it in the settings of a worker (block_tokens)",
+			})
+		}
 		for _, p := range w.proofs.list {
 			if p.raised {
 				out = append(out, p.finding())

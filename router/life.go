@@ -302,6 +302,7 @@ func (r *Router) Report(name string, waiting, held int, states []model.RankState
 	}
 	r.stamp++
 	w := r.workers[at]
+	w.told.observed = r.now
 	asOf := w.asOf(r.elapsed())
 	w.reported, w.waiting, w.held = true, max(0, waiting), max(0, held)
 	for i := range states {

@@ -192,19 +192,24 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 	case req.BlockTokens != 0 && req.BlockTokens != block:
 		return nil, fmt.Errorf("request %d: %w: block hashes of %d tokens, the engines' blocks have %d: hash with their size",
 			req.ID, ErrRequest, req.BlockTokens, block)
-	case len(req.Locals) > max(req.PromptTokens, 0)/block:
+	case len(req.Locals) > max(req.PromptTokens, 0)/block && !req.Guessed:
 		return nil, fmt.Errorf("request %d: %w: %d block hashes, a prompt of %d tokens has %d full blocks: hash full blocks only",
 			req.ID, ErrRequest, len(req.Locals), req.PromptTokens, max(req.PromptTokens, 0)/block)
 	}
-	l := k.take()
-	l.text = req.Guessed
-	if l.text {
+	locals := req.Locals
+	if req.Guessed { // how many tokens a block of text has is a guess too
+		locals = locals[:min(len(locals), max(req.PromptTokens, 0)/block)]
 		k.texts.Store(true)
 	}
+	if len(locals) == 0 {
+		return nil, nil
+	}
+	l := k.take()
+	l.text = req.Guessed
 	l.chain, l.blocks = l.chain[:0], l.blocks[:0]
-	prev := prefix.First(prefix.Local(req.Locals[0]))
+	prev := prefix.First(prefix.Local(locals[0]))
 	l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
-	for _, local := range req.Locals[1:] {
+	for _, local := range locals[1:] {
 		prev = prefix.Next(prev, prefix.Local(local))
 		l.chain, l.blocks = append(l.chain, prev), append(l.blocks, uint64(prev))
 	}

@@ -45,8 +45,11 @@ func (r *Router) excluding(list []model.Target) []model.Target {
 func (r *Router) leaveRank() {
 	s := &r.steer
 	c := &s.choice
+	if !s.picks || c.Slot < 0 {
+		return
+	}
 	at, ok := r.byID[c.Target.Worker]
-	if c.Slot < 0 || !ok || !r.workers[at].picks() {
+	if !ok || !r.workers[at].picks() {
 		return
 	}
 	w := r.workers[at]

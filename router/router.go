@@ -301,15 +301,15 @@ func (r *Router) reconfigure() {
 // taken already: a request that waits at its engine for a rank cannot leave it,
 // and an engine's router has no answer when no rank is open (TensorRT-LLM's
 // default one fails, its KV-aware one drops the request). The cluster tier sends
-// nothing new here. Blocked ranks stay shut.
+// nothing new here. Blocked and dead ranks stay shut.
 func (w *worker) serveOut() {
 	weighs := false
 	for k := range w.ranks {
 		s := &w.ranks[k]
 		if w.closed != nil {
-			w.closed[k] = s.blocked
+			w.closed[k] = s.blocked || s.down
 		}
-		weighs = weighs || s.weight > 0 && !s.blocked
+		weighs = weighs || s.weight > 0 && !s.blocked && !s.down
 	}
 	if !weighs {
 		w.weights = nil

@@ -15,6 +15,7 @@ import (
 type steering struct {
 	tier     *cluster.Router
 	caps     bool // some rank has a hard cap
+	picks    bool // some worker's engine picks the rank
 	req      cluster.Request
 	bound    cluster.Bound
 	choice   cluster.Choice

@@ -665,3 +665,53 @@ func TestJoinLeaveRace(t *testing.T) {
 		t.Fatalf("%+v, %d ranks, index %+v", s.Totals, len(s.Ranks), b.know.index.Stats())
 	}
 }
+
+// TestAWorkerWithoutReadyRanksBlocksNothing: a worker that lost the ranks that
+// took work does not stand in the way of commands about others.
+func TestAWorkerWithoutReadyRanksBlocksNothing(t *testing.T) {
+	b := newBench(t, 0, 0, model.PolicyDefault, room(8))
+	b.join(t, spec("w0", 4))
+	b.join(t, spec("w1", 2))
+	b.must(t, onRank(model.VerbDrain, at("w0", 0)))
+	b.must(t, onRank(model.VerbDrain, at("w0", 1)))
+	b.join(t, spec("w0", 2))
+	b.must(t, set(model.FieldTimeoutIters, "9"))
+	b.must(t, onRank(model.VerbDrain, at("w1", 0)))
+	if reply := b.do(onRank(model.VerbDrain, at("w1", 1))); reply.Accepted {
+		t.Fatal("the last rank of w1 that takes work was drained")
+	}
+	for range 4 {
+		if _, got := b.routed(t, ""); got != at("w1", 1) {
+			t.Fatalf("went to %v", got)
+		}
+	}
+}
+
+// TestBlockSizeComesLate: until an engine names it nothing is hashed, which is
+// said where events come; from then on everything works.
+func TestBlockSizeComesLate(t *testing.T) {
+	b := newBench(t, 0, 0, model.PolicyDefault, room(8), inMode(model.ModeKV))
+	unknown := func(s *model.WorkerSpec) { s.BlockTokens = 0 }
+	b.join(t, spec("w0", 2, unknown))
+	if f := b.finding(model.FindingNoBlockSize); f == nil || f.Target != at("w0", model.NoRank) {
+		t.Fatalf("%+v", f)
+	}
+	id, _ := b.routed(t, "", of(prompt(1, 2)))
+	b.Done(id, model.OutcomeOK)
+	b.Events("w0", 0, 0, nil)
+	b.join(t, spec("w1", 2))
+	if f := b.finding(model.FindingNoBlockSize); f != nil {
+		t.Fatalf("%+v", f)
+	}
+	newEngine(b, 0).serve(at("w0", 1), prompt(1, 2))
+	if _, got := b.routed(t, "", of(prompt(1, 2, 3))); got != at("w0", 1) {
+		t.Fatalf("went to %v", got)
+	}
+	b.join(t, spec("w0", 2, unknown)) // not known takes nothing back
+	if w := b.Snapshot().Workers[0]; w.ID != "w0" || b.know.blockTokens() != blockTokens {
+		t.Fatalf("%+v", w)
+	}
+	if err := b.Join(spec("w0", 2, func(s *model.WorkerSpec) { s.BlockTokens = 64 })); !errors.Is(err, ErrSpec) {
+		t.Fatalf("%v", err)
+	}
+}

@@ -151,6 +151,8 @@ const (
 	// FindingPinGone: operator pins name a rank that does not answer or is not
 	// there; their requests are refused.
 	FindingPinGone = "pin_target_gone"
+	// FindingNoBlockSize: KV events come, and nobody has named the block size.
+	FindingNoBlockSize = "block_size_unknown"
 )
 
 // TargetMatch is how much of a prompt a rank holds, in tokens.
