@@ -192,7 +192,7 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 			}
 		}
 	}
-	if l != nil && t.channel != "" && !l.text {
+	if l != nil && (t.channel != "" || t.route != "") && !l.text {
 		t.trail = append(t.trail, l.chain...)
 	}
 	if l != nil {

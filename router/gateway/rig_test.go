@@ -61,8 +61,6 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	return up, err
 }
 
-func (f *fakeEngines) Channel(string, model.Route, string) string { return steer.ChannelHeader }
-
 func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (int, string, bool) {
 	if f.ran != nil {
 		return f.ran(t, h, body)
@@ -170,7 +168,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	for i := range o.workers {
 		id := fmt.Sprintf("w%d", i)
 		cfg.Workers = append(cfg.Workers, model.WorkerSpec{ID: id, Ranks: o.ranks, MaxNumActiveRequests: o.cap, Engine: "vllm", BlockTokens: 4})
-		g.engines.specs = append(g.engines.specs, model.EngineSpec{ID: id, Kind: model.EngineVLLM, StartRank: i * o.ranks, Ranks: o.ranks, BlockTokens: 4})
+		g.engines.specs = append(g.engines.specs, model.EngineSpec{ID: id, Kind: model.EngineVLLM, StartRank: i * o.ranks, Ranks: o.ranks})
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {

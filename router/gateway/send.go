@@ -122,6 +122,7 @@ func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 		return nil, refusal(http.StatusBadGateway, "cannot_steer", "%v", err)
 	}
 	t.channel = up.Channel
+	t.g.router.Sent(t.req.ID, up.Channel)
 	var seen watch
 	req, err := t.outgoing(out, &up, &seen)
 	if err != nil {
