@@ -246,7 +246,15 @@ func (r *Router) enter(cmd *model.Command, p *plan) {
 			again.UndoneBy, again.stamp = 0, r.stamp
 		}
 	}
-	r.event("info", actor, p.what, r.version)
+	e := model.Event{
+		Level: "info", Who: actor, Kind: model.EventOperator, What: p.what, Version: r.version, Reason: cmd.Reason, Command: cmd.ID,
+	}
+	if cmd.Target != nil {
+		t := *cmd.Target
+		e.Target = &t
+	}
+	e.Before, e.After = acts(p.changes)
+	r.tell(e)
 }
 
 // read returns the value of an object as it stands.

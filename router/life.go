@@ -75,7 +75,10 @@ func (r *Router) withdraw(b *booking) {
 // that the engine did not tell.
 func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
-	ran, blocks := r.firstToken(now, id, u)
+	ran, blocks, guess := r.firstToken(now, id, u)
+	if guess != nil {
+		r.know.remember(guess, now.Sub(r.start))
+	}
 	r.computed(now, ran, blocks)
 	if r.watched.Load() > 0 {
 		r.lookForBlocks(now)
@@ -83,13 +86,13 @@ func (r *Router) FirstToken(id int64, u model.Usage) {
 }
 
 // firstToken returns the rank that ran the request and the full blocks that it
-// had to compute.
-func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.Target, blocks int) {
+// had to compute, and what is to be remembered of a rank that its engine picked.
+func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.Target, blocks int, guess *note) {
 	r.lock(now)
 	defer r.unlock()
 	b := r.book.Get(id)
 	if b == nil || b.Value.first || b.Rank == model.NoRank && !b.Value.picks || b.Worker == load.Gone {
-		return model.Target{Rank: model.NoRank}, 0
+		return model.Target{Rank: model.NoRank}, 0, nil
 	}
 	t := &b.Value
 	t.first, t.firstAt = true, r.now
@@ -103,7 +106,7 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 	r.stamp++
 	said := r.rank(u.Ran) != nil
 	if t.picks && said && b.Rank == model.NoRank && u.Ran.Worker == t.target.Worker {
-		r.picked(b, u.Ran)
+		guess = r.picked(b, u.Ran)
 	}
 	t.ran = t.target
 	if said && b.Rank != model.NoRank {
@@ -116,7 +119,7 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 		r.steer.tier.FirstToken(r.elapsed(), id)
 		r.noted(t)
 		r.settle(t, "")
-		return t.ran, 0
+		return t.ran, 0, nil
 	}
 	if t.proof != nil && said {
 		t.proven = true
@@ -136,9 +139,9 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 	r.settle(t, "")
 	block := r.know.blockTokens()
 	if block == 0 || t.unsaid {
-		return t.ran, 0
+		return t.ran, 0, guess
 	}
-	return t.ran, t.prompt/block - t.cached/block
+	return t.ran, t.prompt/block - t.cached/block, guess
 }
 
 func evidenceOf(evidence string) string {

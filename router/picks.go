@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"slices"
 
 	"adpdeck/router/cluster"
 	"adpdeck/router/model"
@@ -94,17 +95,21 @@ func (r *Router) tieWorker(t *turn) {
 	r.owners.bound(key, r.now)
 }
 
-// picked books a request on the rank that its engine says it picked.
-func (r *Router) picked(b *booking, ran model.Target) {
+// picked books a request on the rank that its engine says it picked. It returns
+// what is to be remembered of that rank, nil for nothing.
+func (r *Router) picked(b *booking, ran model.Target) (guess *note) {
 	t := &b.Value
 	w := r.places[b.Worker]
 	r.book.Place(b, ran.Rank, t.prompt, max(t.prompt-t.cached, 0))
 	r.steer.tier.Place(r.elapsed(), b.ID, ran, t.prompt, t.cached)
 	w.ranks[ran.Rank].load.Requests++
 	t.target = ran
+	if len(t.chain) > 0 {
+		guess = &note{slices.Clone(t.chain), int(w.slots[ran.Rank]), t.chainGen}
+	}
 	c := t.conv
 	if c == nil {
-		return
+		return guess
 	}
 	if p, ok := r.ops.Get(c.data.Key); ok && p.Target.Worker == ran.Worker {
 		t.target = p.Target // which it could not be asked for: it shows as lost
@@ -118,4 +123,5 @@ func (r *Router) picked(b *booking, ran model.Target) {
 	if t.target == ran {
 		r.tieWorker(t)
 	}
+	return guess
 }

@@ -139,7 +139,7 @@ func (r *Router) submit(req *model.Request, l *lookup, rule roomRule) (*booking,
 	}
 	r.fill(b, req, why)
 	r.fillChoice(b, l)
-	if rule == engineQueues && target.Rank == model.NoRank && l != nil && r.know.guess.Load().remembers(int(w.slots[0]), l.text) {
+	if (rule == engineQueues || w.picks()) && target.Rank == model.NoRank && l != nil && r.know.guess.Load().remembers(int(w.slots[0]), l.text) {
 		b.Value.chain, b.Value.chainGen = append(b.Value.chain, l.chain...), l.gen
 	}
 	r.stamp++

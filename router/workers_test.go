@@ -131,9 +131,17 @@ func (m *world) step(t *rapid.T) {
 	id := rapid.Int64Range(1, max(1, b.ids)).Draw(t, "id")
 	target := at(rapid.SampledFrom([]string{"w0", "w1", "w2"}).Draw(t, "worker"), rapid.IntRange(0, 3).Draw(t, "rank"))
 	tokens := prompt(rapid.SliceOfN(rapid.Uint32Range(1, 3), 0, 4).Draw(t, "blocks")...)
-	switch rapid.IntRange(0, 10).Draw(t, "op") {
+	switch rapid.IntRange(0, 11).Draw(t, "op") {
+	case 11:
+		b.Observe(target.Worker, b.clock.Now().Add(-time.Duration(rapid.IntRange(0, 3).Draw(t, "age"))*time.Second), reports(float64(target.Rank), 1, 0))
+		b.EventsOn(target.Worker, target.Rank, 1, uint64(rapid.IntRange(0, 9).Draw(t, "seq")), []byte{0x90})
 	case 0, 1:
-		s := spec(target.Worker, target.Rank+1, func(s *model.WorkerSpec) { s.KVEvents = s.ID != "w1" })
+		s := spec(target.Worker, target.Rank+1, func(s *model.WorkerSpec) {
+			s.KVEvents, s.KVReplay = s.ID != "w1", true
+			if s.ID == "w2" {
+				s.Steering = model.SteerConversation
+			}
+		})
 		if err := b.Join(s); errors.Is(err, ErrSpec) {
 			return
 		} else if err != nil {
@@ -152,7 +160,10 @@ func (m *world) step(t *rapid.T) {
 	case 4, 5, 6:
 		m.route(t, conv, target, tokens)
 	case 7:
-		b.FirstToken(id, model.Usage{Ran: target, CachedTokens: 16, TTFTMs: 3})
+		if rapid.Bool().Draw(t, "untold") {
+			target.Rank = model.NoRank
+		}
+		b.FirstToken(id, model.Usage{Ran: target, CachedTokens: 16, TTFTMs: 3, CachedUnknown: id%3 == 0, Evidence: "header"})
 		if _, ok := m.open[id]; ok && !m.gone[id] { // it may run elsewhere
 			k := b.book.Get(id)
 			m.open[id] = at(b.places[k.Worker].spec.ID, k.Rank)
@@ -191,7 +202,7 @@ func (m *world) lose(gone func(model.Target) bool) {
 func (m *world) route(t *rapid.T, conv string, target model.Target, tokens []uint32) {
 	b := m.bench
 	b.ids++
-	q := model.Request{ID: b.ids, Conv: conversation(conv), PromptTokens: len(tokens), Locals: localsOf(tokens)}
+	q := model.Request{ID: b.ids, Conv: conversation(conv), PromptTokens: len(tokens), Locals: localsOf(tokens), Route: model.RouteChat, Channel: "header"}
 	asksIn(b.Mode(), target)(&q)
 	if rapid.IntRange(0, 3).Draw(t, "exclude") == 0 {
 		q.Exclude = []model.Target{target}
@@ -205,11 +216,10 @@ func (m *world) route(t *rapid.T, conv string, target model.Target, tokens []uin
 		}
 		t.Fatalf("route: %v", err)
 	}
-	s := b.rank(d.Target)
-	if s == nil || s.down {
+	if !b.there(d.Target) || !b.workers[b.byID[d.Target.Worker]].answers(d.Target.Rank) || (d.Target.Rank == model.NoRank) != (d.Target.Worker == "w2") {
 		t.Fatalf("went to %v, which is not there or dead", d.Target)
 	}
-	if len(q.Exclude) > 0 && d.Target == target {
+	if len(q.Exclude) > 0 && (d.Target == target || d.Target == at(target.Worker, model.NoRank)) {
 		t.Fatalf("went to %v, which it must not", d.Target)
 	}
 	m.open[b.ids] = d.Target
@@ -237,7 +247,7 @@ func (m *world) check(t tester) {
 	}
 	pins := map[model.Target]int{}
 	for _, e := range b.binds.Entries() {
-		if b.rank(e.Binding.Target) == nil {
+		if !b.there(e.Binding.Target) {
 			t.Fatalf("%s is bound to %v, which is not there", e.Key.ID, e.Binding.Target)
 		}
 		pins[e.Binding.Target]++

@@ -62,7 +62,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 	f.set.Unlock()
 
-	<-ctx.Done()
+	f.fillGaps(ctx)
 	f.set.Lock()
 	defer f.set.Unlock()
 	for _, w := range f.list() {
@@ -72,6 +72,23 @@ func (f *Fleet) Run(ctx context.Context) error {
 		t.CloseIdleConnections()
 	}
 	return nil
+}
+
+// fillGaps has the replays begun that the sink asks for, until ctx ends.
+func (f *Fleet) fillGaps(ctx context.Context) {
+	gaps := f.sink.Gaps()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case g, ok := <-gaps:
+			if !ok {
+				gaps = nil
+				continue
+			}
+			f.replay(g)
+		}
+	}
 }
 
 // Set changes the workers to those given: who is gone leaves the sink, who is

@@ -184,21 +184,21 @@ func TestLostBatchesAreReplayed(t *testing.T) {
 		srv := &http.Server{Handler: http.NotFoundHandler()}
 		go func() { _ = srv.Serve(ln) }()
 		defer srv.Close()
-		s, f := run(t, model.EngineSpec{ID: "w", Kind: model.EngineVLLM, URL: "http://" + ln.Addr().String(), Ranks: 1, Events: model.EventSource{
+		s, _ := run(t, model.EngineSpec{ID: "w", Kind: model.EngineVLLM, URL: "http://" + ln.Addr().String(), Ranks: 1, Events: model.EventSource{
 			RankEndpoints: []string{p.Endpoint()}, RankReplays: []string{p.ReplayEndpoint()},
 		}})
 		for i := range 8 {
 			p.Publish(bytes.Repeat([]byte{0xc0}, i+1))
 		}
 		s.await(t, "joined", 5*time.Second, func() bool { return s.joined["w"].Ranks == 1 })
-		f.Replay(model.Target{Worker: "w"}, 4)
-		f.Replay(model.Target{Worker: "w", Rank: 7}, 4)
-		f.Replay(model.Target{Worker: "x"}, 4)
+		s.gaps <- model.Gap{Target: model.Target{Worker: "w"}, From: 4}
+		s.gaps <- model.Gap{Target: model.Target{Worker: "w", Rank: 7}, From: 4}
+		s.gaps <- model.Gap{Target: model.Target{Worker: "x"}, From: 4}
 		s.await(t, "replayed", 5*time.Second, func() bool {
 			return strings.HasSuffix(strings.Join(s.events, "\n"), "w/0 replay 4: 5 bytes\nw/0 replay 5: 6 bytes\nw/0 replay 6: 7 bytes\nw/0 replay 7: 8 bytes\nw/0 done: <nil>")
 		})
 		p.Evict(6)
-		f.Replay(model.Target{Worker: "w"}, 0)
+		s.gaps <- model.Gap{Target: model.Target{Worker: "w"}, From: 0}
 		s.await(t, "evicted", 5*time.Second, func() bool {
 			return strings.Contains(s.events[len(s.events)-1], "w/0 done: replay of w/0 from 0: ")
 		})

@@ -19,27 +19,29 @@ type replay struct {
 	running bool
 }
 
-// Replay has the batches of a rank's KV events that its publisher still holds,
-// from number from up, handed to Sink.Replayed, and their end told with
-// Sink.ReplayDone. It returns at once. A rank has one replay at a time; of
-// several that are asked for meanwhile the last counts. A worker or rank that is
-// not there is left out.
-func (f *Fleet) Replay(t model.Target, from uint64) {
+// replay has the batches that a rank has missed fetched from its publisher. A
+// rank has one replay at a time; of several that are asked for meanwhile the last
+// counts. Every gap ends in ReplayDone.
+func (f *Fleet) replay(g model.Gap) {
+	t := g.Target
 	w, err := f.worker(t.Worker)
-	if err != nil || t.Rank < 0 {
+	if err != nil {
+		f.sink.ReplayDone(t.Worker, t.Rank, err)
 		return
 	}
 	w.mu.Lock()
-	known := t.Rank < w.learnt.ranks
+	known := t.Rank >= 0 && t.Rank < w.learnt.ranks
 	if known {
 		r := w.replays[t.Rank]
-		r.from, r.wanted = from, true
+		r.from, r.wanted = g.From, true
 		w.replays[t.Rank] = r
 	}
 	w.mu.Unlock()
-	if known {
-		nudge(w.poke)
+	if !known {
+		f.sink.ReplayDone(t.Worker, t.Rank, ErrNoReplay)
+		return
 	}
+	nudge(w.poke)
 }
 
 // wanted takes the replays that can begin now. It belongs to run.
@@ -56,8 +58,8 @@ func (w *worker) wanted() map[int]uint64 {
 	return begin
 }
 
-// replay asks one publisher for what it still holds.
-func (w *worker) replay(ctx context.Context, rank int, from uint64) {
+// refill asks one publisher for what it still holds.
+func (w *worker) refill(ctx context.Context, rank int, from uint64) {
 	w.mu.Lock()
 	_, all := w.endpoints()
 	w.mu.Unlock()

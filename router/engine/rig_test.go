@@ -35,6 +35,7 @@ type sink struct {
 	events   []string
 	findings map[string]model.Finding
 	refuse   error
+	gaps     chan model.Gap
 	told     chan struct{} // capacity 1
 }
 
@@ -42,7 +43,7 @@ func newSink() *sink {
 	return &sink{
 		joined: map[string]model.WorkerSpec{}, live: map[string]bool{}, why: map[string]string{}, loads: map[string][]model.RankReport{},
 		taken: map[string]time.Time{}, observed: map[string]int{}, blind: map[string]string{}, findings: map[string]model.Finding{},
-		told: make(chan struct{}, 1),
+		gaps: make(chan model.Gap, 16), told: make(chan struct{}, 1),
 	}
 }
 
@@ -120,6 +121,8 @@ func (s *sink) RouterEvents(worker string, payload []byte, json bool) {
 		s.events = append(s.events, fmt.Sprintf("%s plane %d bytes json=%v", worker, len(payload), json))
 	})
 }
+
+func (s *sink) Gaps() <-chan model.Gap { return s.gaps }
 
 func (s *sink) Replayed(worker string, rank int, seq uint64, payload []byte) {
 	s.do(func() {

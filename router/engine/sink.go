@@ -25,9 +25,10 @@ type Sink interface {
 	EventsOn(worker string, rank int, conn, seq uint64, payload []byte)
 	EventsJSON(worker string, payload []byte)
 	RouterEvents(worker string, payload []byte, json bool)
-	// Replayed takes one batch of a replay that Fleet.Replay was asked for,
-	// ReplayDone its end; an err of *zmtp.EvictedError says that what came began
-	// too late.
+	// Gaps is where ranks ask for batches that they have missed. Replayed takes
+	// one batch of the answer, ReplayDone its end; an err of *zmtp.EvictedError
+	// says that what came began too late.
+	Gaps() <-chan model.Gap
 	Replayed(worker string, rank int, seq uint64, payload []byte)
 	ReplayDone(worker string, rank int, err error)
 	// Found and Cleared keep the list of what is wrong.

@@ -45,11 +45,12 @@ func (w *worker) look() (p picture, ready bool) {
 		}
 		return p, true
 	}
-	live, _ := w.endpoints()
+	live, replay := w.endpoints()
 	transport := transportOf(&w.spec)
 	p.spec = model.WorkerSpec{
 		ID: w.spec.ID, Ranks: l.ranks, MaxNumActiveRequests: l.maxActive, Engine: string(w.spec.Kind),
 		KVEvents:    transport == transportHTTP || transport == transportNATS || len(live) > 0,
+		KVReplay:    len(replay) > 0,
 		BlockTokens: l.blockTokens, StartRank: w.spec.StartRank, KVBlocks: l.kvBlocks, MaxBatchedTokens: l.maxBatched,
 		Address: w.doors[0].base, Steering: w.steering(), Models: l.serves(),
 	}

@@ -164,7 +164,7 @@ func (w *worker) run(ctx context.Context) {
 			w.tell()
 			w.follow(ctx)
 			for rank, from := range w.wanted() {
-				wg.Go(func() { w.replay(ctx, rank, from) })
+				wg.Go(func() { w.refill(ctx, rank, from) })
 			}
 		case <-tick.C:
 			w.hear()

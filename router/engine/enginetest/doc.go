@@ -48,6 +48,9 @@
 //   - The status of errors of which only the text is known (vLLM's rank out of
 //     range: 400; Dynamo's unknown instance: 500), and how Dynamo puts nvext into
 //     every chunk of a stream.
+//   - SGLang's /tokenize takes chats as vLLM's does, which was not verified.
+//     Without Habits.OmitZeroCached vLLM reports 0 cached tokens too; the real one
+//     leaves the figure out.
 //   - X-Fake-Rank, behind Habits.RankHeader, and the address /__fake.
 //   - Everything about models beyond their names. There is no disaggregation, no
 //     speculation, no second cache tier.

@@ -279,9 +279,23 @@ func TestReplayFraming(t *testing.T) {
 }
 
 func TestEventPortsCountUp(t *testing.T) {
-	e := newEngine(t, enginetest.Config{Kind: model.EngineVLLM, Ranks: 2, StartRank: 3, Events: enginetest.EventsConfig{Endpoint: "tcp://127.0.0.1:45710"}})
-	if got := e.EventEndpoint(0) + " " + e.EventEndpoint(1); got != "tcp://127.0.0.1:45713 tcp://127.0.0.1:45714" {
-		t.Errorf("global ranks 3 and 4 publish at %s", got)
+	for _, test := range []struct {
+		endpoint string
+		rank     int
+		want     string // empty: an error
+	}{
+		{"tcp://*:5557", 3, "tcp://*:5560"},
+		{"tcp://127.0.0.1:0", 3, "tcp://127.0.0.1:0"},
+		{"tcp://[::1]:5557", 1, "tcp://[::1]:5558"},
+		{"ipc:///tmp/kv", 0, "ipc:///tmp/kv"},
+		{"ipc:///tmp/kv", 2, "ipc:///tmp/kv_dp2"},
+		{"tcp://h:65535", 1, ""},
+		{"tcp://h", 0, ""},
+	} {
+		got, err := enginetest.CountUp(test.endpoint, test.rank)
+		if (err != nil) != (test.want == "") || err == nil && got != test.want {
+			t.Errorf("%s for rank %d: %q, %v, want %q", test.endpoint, test.rank, got, err, test.want)
+		}
 	}
 }
 

@@ -7,6 +7,9 @@ import (
 	"adpdeck/router/model"
 )
 
+// CountUp is the endpoint of a rank.
+var CountUp = countUp
+
 // Prompt is the token ids of a chat body, as the engine takes them.
 func (e *Engine) Prompt(t *testing.T, chat any) []uint32 {
 	t.Helper()

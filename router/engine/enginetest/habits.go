@@ -31,6 +31,8 @@ type Habits struct {
 	// NoCachedTokens leaves prompt_tokens_details out of the usage, as engines do
 	// unless told otherwise by a flag.
 	NoCachedTokens bool `json:"no_cached_tokens"`
+	// OmitZeroCached leaves them out only when nothing was cached, as vLLM does.
+	OmitZeroCached bool `json:"omit_zero_cached"`
 
 	EventHabits
 	MetricHabits

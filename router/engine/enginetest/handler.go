@@ -65,7 +65,7 @@ func class(path string) string {
 	case "/generate":
 		return "openai"
 	}
-	if strings.HasPrefix(path, "/v1/") && path != "/v1/models" {
+	if strings.HasPrefix(path, "/v1/") && path != "/v1/models" && path != "/v1/tokenize" {
 		return "openai"
 	}
 	return "info"

@@ -120,7 +120,7 @@ func (e *Engine) showJSON(w http.ResponseWriter, key string, figures func(h *Hab
 			panic(err) // of values that the package made itself
 		}
 		for text, python := range notNumbers() {
-			b = bytes.ReplaceAll(b, []byte(`"\ufffd`+text+`"`), []byte(python))
+			b = bytes.ReplaceAll(b, []byte("\"\ufffd"+text+"\""), []byte(python))
 		}
 		return b
 	})
@@ -246,8 +246,9 @@ func (e *Engine) vllmMetrics(p *promPage, ranks []*rank, h *Habits) {
 		}
 	}
 	p.family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig")
-	for _, k := range ranks {
-		p.series("vllm:cache_config_info", labels("block_size", strconv.Itoa(e.cfg.BlockTokens), "engine", strconv.Itoa(k.number()), "num_gpu_blocks", strconv.Itoa(e.cfg.Blocks)), 1)
+	for _, k := range ranks { // the blocks are the sum over the engines, the tokens each one's own
+		p.series("vllm:cache_config_info", labels("block_size", strconv.Itoa(e.cfg.BlockTokens), "engine", strconv.Itoa(k.number()),
+			"kv_cache_size_tokens", strconv.Itoa(e.cfg.Blocks*e.cfg.BlockTokens), "num_gpu_blocks", strconv.Itoa(e.cfg.Blocks*len(ranks))), 1)
 	}
 }
 

@@ -12,7 +12,7 @@ func (a *answer) usage() object {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
 	u := object{"prompt_tokens": len(a.prompt), "completion_tokens": a.sent, "total_tokens": len(a.prompt) + a.sent}
-	if !a.e.habits.Load().NoCachedTokens {
+	if h := a.e.habits.Load(); !h.NoCachedTokens && (a.cached > 0 || !h.OmitZeroCached) {
 		u["prompt_tokens_details"] = object{"cached_tokens": a.cached}
 	}
 	return u

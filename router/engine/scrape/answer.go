@@ -5,8 +5,8 @@ import (
 	"mime"
 )
 
-// MaxPageBytes is the largest answer that is read, in bytes. A page of 64
-// ranks with all histograms has about 1 MiB. Callers read one byte more at
+// MaxPageBytes is the largest answer that is read, in bytes: just under
+// 10 MiB. A page of 64 ranks with all histograms has about 1 MiB. Callers read one byte more at
 // most (io.LimitReader) and need not check themselves.
 const MaxPageBytes = 10<<20 - 1
 
