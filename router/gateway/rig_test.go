@@ -354,3 +354,12 @@ func (g *rig) requests() []seenRequest {
 	defer g.mu.Unlock()
 	return append([]seenRequest(nil), g.seen...)
 }
+
+// inProcess are engines that answer without a network.
+type inProcess struct{ *fakeEngines }
+
+func (f *inProcess) Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error) {
+	up, err := f.fakeEngines.Upstream(t, route, conv)
+	up.Transport = answers{}
+	return up, err
+}
