@@ -36,10 +36,7 @@ var rooms = map[string]struct {
 	"cmd/shots":                    {own: []string{"tui", "themes", "feed", "router"}, outside: []string{"github.com/charmbracelet/x/vt", "github.com/charmbracelet/x/ansi", "github.com/charmbracelet/ultraviolet"}},
 	"router/prefix":                {own: []string{"router/model"}, outside: []string{"github.com/zeebo/xxh3"}},
 	"router/prefix/event":          {own: []string{"router/model", "router/prefix"}, outside: []string{"github.com/tinylib/msgp", "github.com/zeebo/xxh3"}},
-	"router/gateway": {
-		own:     []string{"router", "router/model", "router/engine", "router/prefix", "router/gateway"},
-		outside: []string{"github.com/tidwall/gjson", "github.com/prometheus/client_golang", "github.com/hashicorp/golang-lru"},
-	},
+	"router/gateway":               {own: []string{"router", "router/model", "router/engine", "router/prefix", "router/gateway"}, outside: []string{"github.com/tidwall/gjson", "github.com/prometheus/client_golang", "github.com/hashicorp/golang-lru"}},
 	"router/cluster":               {own: []string{"router/model"}},
 	"router/engine":                {own: []string{"router/model", "router/prefix/event", "router/engine"}, outside: []string{"github.com/tidwall/gjson", "github.com/nats-io/nats.go"}},
 	"router/engine/steer":          {own: []string{"router/model"}, outside: []string{"github.com/tidwall/gjson"}},

@@ -137,7 +137,7 @@ type rigOptions struct {
 	settings            func(*model.Settings)
 	wrap                func(http.Handler) http.Handler
 	handler             engineHandler
-	clock               *wallClock
+	models              []string // of the first worker
 }
 
 func newRig(t testing.TB, o rigOptions) *rig {
@@ -168,6 +168,9 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	for i := range o.workers {
 		id := fmt.Sprintf("w%d", i)
 		cfg.Workers = append(cfg.Workers, model.WorkerSpec{ID: id, Ranks: o.ranks, MaxNumActiveRequests: o.cap, Engine: "vllm", BlockTokens: 4})
+		if i == 0 {
+			cfg.Workers[0].Models = o.models
+		}
 		g.engines.specs = append(g.engines.specs, model.EngineSpec{ID: id, Kind: model.EngineVLLM, StartRank: i * o.ranks, Ranks: o.ranks})
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)

@@ -25,9 +25,9 @@ type trip struct {
 	ctx    context.Context // also when time is up or the gateway stops
 	cancel context.CancelCauseFunc
 
-	doc    *body.Doc
-	held   int64 // bytes of the body that are counted as held
-	req    model.Request
+	doc       *body.Doc
+	held      int64 // bytes of the body that are counted as held
+	req       model.Request
 	predicted bool // the match is of the prompt's tokens
 	hide      bool // the client did not ask for the usage that it would get
 
@@ -154,7 +154,7 @@ func (t *trip) readBody(r *http.Request) ([]byte, error) {
 	if size > 0 {
 		buf.Grow(int(size) + bytes.MinRead)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(t.w, r.Body, MaxBodyBytes))
+	_, err := buf.ReadFrom(http.MaxBytesReader(t.w.ResponseWriter, r.Body, MaxBodyBytes))
 	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {
 		return nil, t.bodyError(err)
