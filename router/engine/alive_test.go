@@ -73,6 +73,9 @@ func TestOneLostAnswerIsNoDeathAndAnIdleEngineIsAlive(t *testing.T) {
 		asked := h.times("/health")
 		until(t, time.Second, func() bool { return h.times("/health") > asked })
 		h.page("/health", "", 200)
+		h.mu.Lock()
+		h.slow["/health"] = 900 * time.Millisecond // slow is not dead
+		h.mu.Unlock()
 		time.Sleep(10 * time.Minute)
 		if n := r.count("live "); n != 1 {
 			t.Errorf("an idle engine was told of %d times: %v", n, sortedLines(r.sink))

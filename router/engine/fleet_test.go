@@ -156,6 +156,31 @@ func TestUpstreamAndRan(t *testing.T) {
 	_, _ = f.Set(nil), f.Models()
 }
 
+func TestADynamoFrontendMayHaveSentItElsewhere(t *testing.T) {
+	t.Parallel()
+	worker := func(id string, start int, instance uint64) model.EngineSpec {
+		return model.EngineSpec{ID: id, Group: "g", Kind: model.EngineDynamo, URL: "http://f:80", StartRank: start, Ranks: 2, InstanceID: instance}
+	}
+	f, err := New([]model.EngineSpec{worker("a", 0, 1<<63), worker("b", 2, 1<<63+1)}, newSink(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]model.Target{
+		`{"nvext":{"worker_id":{"decode_worker_id":9223372036854775808,"decode_dp_rank":1}}}`: {Worker: "a", Rank: 1},
+		`{"nvext":{"worker_id":{"decode_worker_id":9223372036854775809,"decode_dp_rank":3}}}`: {Worker: "b", Rank: 1},
+		`{"nvext":{"worker_id":{"decode_worker_id":7,"decode_dp_rank":0}}}`:                   {Rank: model.NoRank},
+	} {
+		asked := model.Target{Worker: "a", Rank: 1}
+		ran, evidence, known := f.RanOn(asked, nil, []byte(body))
+		if ran != want || evidence != "usage" || !known {
+			t.Errorf("%s: %v %s %v", body, ran, evidence, known)
+		}
+		if r, _, known := f.Ran(asked, nil, []byte(body)); !known || (r == 1) != (want.Worker == "a") {
+			t.Errorf("%s: rank %d %v", body, r, known)
+		}
+	}
+}
+
 func TestModelsAreMerged(t *testing.T) {
 	t.Parallel()
 	a, b := vllmSpec("a", "http://a:80"), vllmSpec("b", "http://b:80")

@@ -17,6 +17,13 @@ import (
 // the sink tells an engine's restart from a late batch by them.
 const connsEach = 1 << 32
 
+// waitMessages and waitBytes bound what of one publisher waits for the sink; there
+// may be hundreds of them. What comes on top is dropped and shows as a gap.
+const (
+	waitMessages = 4096
+	waitBytes    = 16 << 20
+)
+
 // unheard is how long a publisher may be unreachable before that is a finding.
 const unheard = 5 * time.Second
 
@@ -133,7 +140,10 @@ func (w *worker) listen(rank int, endpoint, topic string) (run func(context.Cont
 		l := &natsListener{w: w, server: endpoint, subject: topic}
 		return l.run, l.trouble, nil
 	}
-	o := zmtp.SubscriberOptions{Endpoint: endpoint, Dial: w.f.o.Dial, Rand: w.f.o.Rand, Now: w.f.o.Clock.Now}
+	o := zmtp.SubscriberOptions{
+		Endpoint: endpoint, Dial: w.f.o.Dial, Rand: w.f.o.Rand, Now: w.f.o.Clock.Now,
+		QueueMessages: waitMessages, QueueBytes: waitBytes,
+	}
 	if topic != "" {
 		o.Topics = []string{topic}
 	}

@@ -81,23 +81,43 @@ func (f *Fleet) Channel(worker string, route model.Route, conv string) string {
 	return plan.Channel
 }
 
-// Ran reads what an engine says of the rank that it used, and how it said so.
-// body is the JSON of a whole answer or of one chunk of a stream that has a
-// usage or an nvext. It reports false where the engine does not say.
-//
-// A Dynamo frontend that names another worker than the one asked reports
-// NoRank: it ran on none of t's ranks.
+// Ran is RanOn for a caller that asks only for the rank inside t's worker: NoRank
+// where it ran on none of them.
 func (f *Fleet) Ran(t model.Target, h http.Header, body []byte) (rank int, evidence string, known bool) {
+	ran, evidence, known := f.RanOn(t, h, body)
+	if ran.Worker != t.Worker {
+		return model.NoRank, evidence, known
+	}
+	return ran.Rank, evidence, known
+}
+
+// RanOn reads where an engine says that it ran a request that was sent to t, and
+// how it said so. body is the JSON of a whole answer or of one chunk of a stream
+// that has a usage or an nvext. It reports false where the engine does not say.
+//
+// A Dynamo frontend may have sent the request to another of its workers: that one
+// is named where it is served here, otherwise no worker is (an empty name).
+func (f *Fleet) RanOn(t model.Target, h http.Header, body []byte) (ran model.Target, evidence string, known bool) {
+	nowhere := model.Target{Worker: t.Worker, Rank: model.NoRank}
 	w, err := f.worker(t.Worker)
 	if err != nil {
-		return model.NoRank, "", false
+		return nowhere, "", false
 	}
 	if w.doors[0].rank != model.NoRank { // its own address leads nowhere else
-		return t.Rank, steer.ChannelPort, true
+		return t, steer.ChannelPort, true
 	}
 	r, known := steer.Ran(w.view.Load(), h, body)
-	if !known {
-		return model.NoRank, "", false
+	switch {
+	case !known:
+		return nowhere, "", false
+	case !r.Elsewhere:
+		return model.Target{Worker: t.Worker, Rank: r.Rank}, r.Evidence, true
 	}
-	return r.Rank, r.Evidence, true
+	for _, o := range f.list() {
+		if o.spec.Kind == w.spec.Kind && o.spec.InstanceID == r.Instance && sameAddress(o.spec.URL, w.spec.URL) {
+			there, _ := steer.Ran(o.view.Load(), h, body)
+			return model.Target{Worker: o.spec.ID, Rank: there.Rank}, r.Evidence, true
+		}
+	}
+	return model.Target{Rank: model.NoRank}, r.Evidence, true
 }
