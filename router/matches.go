@@ -45,3 +45,7 @@ func (r *Router) Matches(req *model.Request) []model.TargetMatch {
 	}
 	return out
 }
+
+// BlockTokens is the block size that prompts are to be hashed with, in tokens; 0
+// while no engine has named its own. It takes no lock.
+func (r *Router) BlockTokens() int { return r.know.blockTokens() }

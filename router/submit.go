@@ -196,7 +196,7 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 			}
 		}
 	}
-	if l != nil && !l.text && (len(r.probes) > 0 || t.channel != "" && !r.places[b.Worker].proofs.says(t.route, t.channel)) {
+	if l != nil && !l.text && (len(r.probes) > 0 || (t.channel != "" || t.route != "") && !r.places[b.Worker].proofs.says(t.route, t.channel)) {
 		t.trail = append(t.trail, l.chain...)
 	}
 	if l != nil {

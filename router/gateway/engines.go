@@ -12,8 +12,6 @@ import (
 type Engines interface {
 	// Upstream says where and how a request for t goes.
 	Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error)
-	// Channel is how a request for a worker will be told its rank.
-	Channel(worker string, route model.Route, conv string) string
 	// Ran reads from an answer which rank of t's worker it came from; body is the
 	// answer's JSON, or nil.
 	Ran(t model.Target, h http.Header, body []byte) (rank int, evidence string, known bool)

@@ -83,7 +83,7 @@ func New(o Options) (*Gateway, error) {
 		direct: transport(), view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
 	}
 	g.hard, g.stop = context.WithCancel(context.Background())
-	g.prompts = prompt.New(prompt.Options{Mode: o.Spec.Tokenize, BlockTokens: g.view.block, Tokenize: g.view.tokenize, Clock: o.Clock})
+	g.prompts = prompt.New(prompt.Options{Mode: o.Spec.Tokenize, BlockTokens: o.Router.BlockTokens, Tokenize: g.view.tokenize, Clock: o.Clock})
 	g.metrics = newMetrics(g)
 	g.proxy = &httputil.ReverseProxy{
 		Rewrite:       rewrite,

@@ -323,6 +323,55 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+func TestUnknownModel(t *testing.T) {
+	g := newRig(t, rigOptions{workers: 1, ranks: 1, models: []string{"m", "n"}})
+	resp, body := g.post(t, "/v1/chat/completions", `{"model":"x"}`)
+	if resp.StatusCode != 404 || !strings.Contains(body, "model_not_found") || !strings.Contains(body, `is not among [\"m\" \"n\"]`) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp, body = g.post(t, "/v1/chat/completions", `{"model":"n"}`); resp.StatusCode != 200 {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+// TestSeriesAreOfLiveWorkers is report A15.
+func TestSeriesAreOfLiveWorkers(t *testing.T) {
+	g := newRig(t, rigOptions{})
+	resp, err := g.send(t.Context(), "/v1/chat/completions", `{"stream":true,"behave":"stuck"}`, "X-Adpdeck-Worker", "w1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(g.get(t, "/metrics"), `worker="w1"`) {
+		t.Error("a worker is missing")
+	}
+	if err := g.router.Leave("w1"); err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close() // ends after its worker left
+	until(t, "the request has ended", func() bool { n, _ := g.Open(); return n == 0 })
+	if text := g.get(t, "/metrics"); strings.Contains(text, `worker="w1"`) || !strings.Contains(text, `worker="w0"`) {
+		t.Error("a worker that left is in the metrics, or one that stayed is not")
+	}
+}
+
+// TestDownRanks wants a pin to a rank that does not answer to be refused with the
+// reason, and other requests to go elsewhere.
+func TestDownRanks(t *testing.T) {
+	g := newRig(t, rigOptions{spec: headersOn})
+	if err := g.router.Live("w0", model.NoRank, false, "connection refused"); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		if resp, body := g.post(t, "/v1/chat/completions", `{}`); resp.StatusCode != 200 || resp.Header.Get("X-Adpdeck-Worker") != "w1" {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+	}
+	resp, body := g.post(t, "/v1/chat/completions", `{}`, "X-Adpdeck-Worker", "w0", "X-Adpdeck-Rank", "1")
+	if resp.StatusCode != 503 || !strings.Contains(body, "rank_down") || !strings.Contains(body, "connection refused") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
 func TestDrain(t *testing.T) {
 	g := newRig(t, rigOptions{})
 	resp, err := g.send(t.Context(), "/v1/chat/completions", `{"stream":true,"behave":"stuck"}`)

@@ -49,7 +49,7 @@ func newMetrics(g *Gateway) *metrics {
 		abandoned: counter("abandoned_total", "Placements of /v1/route that nobody ended in time."),
 		sources:   counters("conversations_total", "Requests by where their conversation id came from; none: keyless.", "source"),
 		prompts:   counters("prompts_total", "Requests by how the blocks of their prompt were known.", "how"),
-		tokens:    counters("prompt_tokens_total", "Prompt tokens of requests whose engine said how many it had cached: all, those cached, and those predicted to be.", "kind"),
+		tokens:    counters("prompt_tokens_total", "Prompt tokens of requests whose tokens were known and whose engine said how many it had cached: all, those cached, and those predicted to be.", "kind"),
 		unknown:   counter("cached_unknown_total", "Answers whose engine did not say how many prompt tokens it had cached."),
 	}
 	m.registry.MustRegister(m.requests, m.outcomes, m.open, m.duration, m.ttft, m.before, m.retries, m.abandoned,
@@ -102,7 +102,7 @@ func (m *metrics) used(t *trip, u tap.Usage) {
 	switch {
 	case u.Cached < 0 || u.Prompt < 0:
 		m.unknown.Inc()
-	case t.hashed:
+	case t.predicted:
 		m.tokens.WithLabelValues("prompt").Add(float64(u.Prompt))
 		m.tokens.WithLabelValues("cached").Add(float64(u.Cached))
 		m.tokens.WithLabelValues("predicted").Add(float64(max(t.decision.Placement.MatchTokens, 0)))

@@ -101,6 +101,10 @@ var routing = []struct {
 	{router.ErrFull, http.StatusTooManyRequests, "no_room", "", 1},
 	{router.ErrOverloaded, http.StatusTooManyRequests, "no_room", "send it again later", 1},
 	{router.ErrBusy, http.StatusTooManyRequests, "no_room", "", 1},
+	{router.ErrNoModel, http.StatusNotFound, "model_not_found", "", 0},
+	{router.ErrNoWorkers, http.StatusServiceUnavailable, "no_worker", "", 5},
+	{router.ErrDown, http.StatusServiceUnavailable, "rank_down", "", 5},
+	{router.ErrExcluded, http.StatusServiceUnavailable, "no_rank", "send it again later", 1},
 	{router.ErrNoEligible, http.StatusServiceUnavailable, "no_rank", "set one ready, or see /health for what is down", 5},
 }
 

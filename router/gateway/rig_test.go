@@ -61,8 +61,6 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	return up, err
 }
 
-func (f *fakeEngines) Channel(string, model.Route, string) string { return steer.ChannelHeader }
-
 func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (int, string, bool) {
 	if f.ran != nil {
 		return f.ran(t, h, body)
@@ -139,7 +137,7 @@ type rigOptions struct {
 	settings            func(*model.Settings)
 	wrap                func(http.Handler) http.Handler
 	handler             engineHandler
-	clock               *wallClock
+	models              []string // of the first worker
 }
 
 func newRig(t testing.TB, o rigOptions) *rig {
@@ -170,7 +168,10 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	for i := range o.workers {
 		id := fmt.Sprintf("w%d", i)
 		cfg.Workers = append(cfg.Workers, model.WorkerSpec{ID: id, Ranks: o.ranks, MaxNumActiveRequests: o.cap, Engine: "vllm", BlockTokens: 4})
-		g.engines.specs = append(g.engines.specs, model.EngineSpec{ID: id, Kind: model.EngineVLLM, StartRank: i * o.ranks, Ranks: o.ranks, BlockTokens: 4})
+		if i == 0 {
+			cfg.Workers[0].Models = o.models
+		}
+		g.engines.specs = append(g.engines.specs, model.EngineSpec{ID: id, Kind: model.EngineVLLM, StartRank: i * o.ranks, Ranks: o.ranks})
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err != nil {
@@ -355,4 +356,13 @@ func (g *rig) requests() []seenRequest {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return append([]seenRequest(nil), g.seen...)
+}
+
+// inProcess are engines that answer without a network.
+type inProcess struct{ *fakeEngines }
+
+func (f *inProcess) Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error) {
+	up, err := f.fakeEngines.Upstream(t, route, conv)
+	up.Transport = answers{}
+	return up, err
 }

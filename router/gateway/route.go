@@ -28,16 +28,16 @@ type routeAsk struct {
 	TokenIDs     []uint32 `json:"token_ids"`
 	// BlockHashes are local hashes of the prompt's full blocks, PromptTokens its
 	// length then.
-	BlockHashes    []uint64 `json:"block_hashes"`
-	PromptTokens   int      `json:"prompt_tokens"`
-	Prompt         string   `json:"prompt"`
-	CacheSalt      string   `json:"cache_salt"`
-	LoRAName       string   `json:"lora_name"`
-	Priority       int      `json:"priority"`
-	StrictPriority uint32   `json:"strict_priority"`
-	ExpectedOutput int      `json:"expected_output"`
-	Worker         string   `json:"worker"`
-	Rank           *int     `json:"rank"`
+	BlockHashes    hashes `json:"block_hashes"`
+	PromptTokens   int    `json:"prompt_tokens"`
+	Prompt         string `json:"prompt"`
+	CacheSalt      string `json:"cache_salt"`
+	LoRAName       string `json:"lora_name"`
+	Priority       int    `json:"priority"`
+	StrictPriority uint32 `json:"strict_priority"`
+	ExpectedOutput int    `json:"expected_output"`
+	Worker         string `json:"worker"`
+	Rank           *int   `json:"rank"`
 	// Route is what the client will call, for how the engine is steered; chat when
 	// empty.
 	Route model.Route `json:"route"`
@@ -88,7 +88,7 @@ func (g *Gateway) routeOnly(w http.ResponseWriter, r *http.Request) {
 
 func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer, error) {
 	var ask routeAsk
-	if err := decode(w, r, &ask); err != nil {
+	if err := decode(w, r, &ask, knownFields); err != nil {
 		return nil, err
 	}
 	req, how, err := g.request(r, &ask)
@@ -117,6 +117,7 @@ func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer
 		g.router.Done(req.ID, model.OutcomeError)
 		return nil, refusal(http.StatusBadGateway, "cannot_steer", "%v", err)
 	}
+	g.router.Sent(req.ID, up.Channel)
 	g.leases.add(req.ID, d.Target, g.clock.Now())
 	return g.routeAnswer(req, &d, &up), nil
 }
@@ -193,7 +194,7 @@ func (g *Gateway) fillPrompt(req *model.Request, ask *routeAsk) error {
 	}
 	switch {
 	case ask.BlockHashes != nil:
-		req.Locals, req.BlockTokens, req.PromptTokens = ask.BlockHashes, g.view.block(), ask.PromptTokens
+		req.Locals, req.BlockTokens, req.PromptTokens = ask.BlockHashes, g.router.BlockTokens(), ask.PromptTokens
 		if least := len(req.Locals) * req.BlockTokens; req.PromptTokens == 0 {
 			req.PromptTokens = least
 		}
@@ -207,8 +208,14 @@ func (g *Gateway) fillPrompt(req *model.Request, ask *routeAsk) error {
 	return nil
 }
 
-// decode reads a body of the route API strictly.
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
+// Whether a body may have fields that are not known.
+const (
+	knownFields = true
+	anyField    = false
+)
+
+// decode reads a JSON body, an empty one as {}.
+func decode(w http.ResponseWriter, r *http.Request, into any, strict bool) error {
 	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
 	if err != nil {
 		return problemOf(err)
@@ -220,9 +227,11 @@ func decode(w http.ResponseWriter, r *http.Request, into any) error {
 		return fmt.Errorf("%w is not UTF-8: send text that is", body.ErrBody)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
+	if strict {
+		d.DisallowUnknownFields()
+	}
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: %v: see the documentation of /v1/route for its fields", body.ErrBody, err)
+		return fmt.Errorf("%w: %v: send one JSON object with the fields that %s takes", body.ErrBody, err, r.URL.Path)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w has something after its end: send one JSON object", body.ErrBody)
@@ -246,7 +255,7 @@ func (g *Gateway) routeFirst(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var ask firstAsk
-	if err := decode(w, r, &ask); err != nil {
+	if err := decode(w, r, &ask, knownFields); err != nil {
 		refuse(w, problemOf(err))
 		return
 	}

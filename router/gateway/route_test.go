@@ -136,3 +136,45 @@ func TestAbandonedPlacementsExpire(t *testing.T) {
 		t.Error("not counted as abandoned")
 	}
 }
+
+func TestQuery(t *testing.T) {
+	g := newRig(t, rigOptions{workers: 2, ranks: 2})
+	a, _ := g.place(t, `{"model":"m","token_ids":[1,2,3,4,5,6,7,8,9]}`)
+	g.end(t, a.ID, "", 204)
+	ids := make([]string, 0, 2)
+	for _, l := range g.prompts.ReadRaw(model.ConvKey{}, []uint32{1, 2, 3, 4, 5, 6, 7, 8}, "", "", "").Locals {
+		ids = append(ids, fmt.Sprint(int64(l))) // as a client with signed numbers
+	}
+	for path, ask := range map[string]string{
+		"/query":         `{"model_name":"m","token_ids":[1,2,3,4,5,6,7,8,99],"routing_group":"default"}`,
+		"/query_by_hash": `{"model_name":"m","block_hashes":[` + strings.Join(ids, ",") + `]}`,
+	} {
+		resp, body := g.post(t, path, ask)
+		var got queryAnswer
+		if err := json.Unmarshal([]byte(body), &got); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%s: %d %s: %v", path, resp.StatusCode, body, err)
+		}
+		in := got.Instances[a.Worker]
+		if in == nil || in.LongestMatched != 8 || in.GPU != 8 || in.CPU != 8 || in.Disk != 8 || in.DP[fmt.Sprint(*a.Rank)] != 8 || !in.Approximate ||
+			got.Scores[a.Worker][fmt.Sprint(*a.Rank)] != 8 || got.Scores[a.Worker][fmt.Sprint(1-*a.Rank)] != 0 || len(got.Scores) != 2 {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	for _, tt := range [][2]string{
+		{"/query", `{}`},
+		{"/query_by_hash", `{"token_ids":[1]}`},
+		{"/query_by_hash", `{"block_hashes":[1],"cache_salt":"s"}`},
+		{"/query_by_hash", `{"block_hashes":[1.5]}`},
+		{"/query_by_hash", `{"block_hashes":[18446744073709551616]}`},
+	} {
+		if resp, body := g.post(t, tt[0], tt[1]); resp.StatusCode != 400 || !strings.Contains(body, "error") {
+			t.Errorf("%s %s: %d %s", tt[0], tt[1], resp.StatusCode, body)
+		}
+	}
+	if resp, body := g.post(t, "/query", `{"token_ids":[]}`); resp.StatusCode != 200 || !strings.Contains(body, `"scores":{}`) {
+		t.Errorf("no tokens: %d %s", resp.StatusCode, body)
+	}
+	if g.inFlight() != 0 {
+		t.Error("a look-up is on the books")
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 
 	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
@@ -110,9 +111,6 @@ func (t *trip) exclude(up *upstreamError) {
 		x.Rank = model.NoRank
 	}
 	t.req.Exclude = append(t.req.Exclude, x)
-	if e := t.req.Explicit; e != nil && e.Worker == x.Worker && (x.Rank == model.NoRank || x.Rank == e.Rank) {
-		t.req.Explicit = nil // asked for, and it failed
-	}
 }
 
 // attempt sends the request to the rank that it is booked on.
@@ -122,6 +120,7 @@ func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 		return nil, refusal(http.StatusBadGateway, "cannot_steer", "%v", err)
 	}
 	t.channel = up.Channel
+	t.g.router.Sent(t.req.ID, up.Channel)
 	var seen watch
 	req, err := t.outgoing(out, &up, &seen)
 	if err != nil {
@@ -145,16 +144,21 @@ func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 // attemptFailed judges an attempt without an answer. A connection that had idled
 // and was closed by the engine in that moment says nothing about its health.
 func (t *trip) attemptFailed(err error, seen *watch) error {
-	if cause := context.Cause(t.ctx); cause != nil {
+	begun := seen.begun.Load()
+	switch cause := context.Cause(t.ctx); {
+	case cause != nil:
 		err = cause
-	} else if seen.begun || !seen.reused {
+		if errors.Is(cause, errDeadline) && !begun {
+			t.g.engines.Failed(t.target, err) // it took the request and never answered
+		}
+	case begun || !seen.reused.Load():
 		t.g.engines.Failed(t.target, err)
 	}
 	if t.client.Err() != nil {
 		return err
 	}
 	t.g.log.Info("engine did not answer", "target", t.target.String(), "route", t.route, "err", err)
-	return &upstreamError{target: t.target, err: err, left: !isDial(err), begun: seen.begun}
+	return &upstreamError{target: t.target, err: err, left: !isDial(err), begun: begun}
 }
 
 func isDial(err error) bool {
@@ -162,8 +166,8 @@ func isDial(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-// watch is what is seen of an attempt's connection.
-type watch struct{ reused, begun bool }
+// watch is what is seen of an attempt's connection, by the transport's goroutines.
+type watch struct{ reused, begun atomic.Bool }
 
 // outgoing is the request as this engine gets it.
 func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*http.Request, error) {
@@ -176,8 +180,8 @@ func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*h
 		return nil, err
 	}
 	ctx := httptrace.WithClientTrace(t.ctx, &httptrace.ClientTrace{
-		GotConn:              func(c httptrace.GotConnInfo) { seen.reused = c.Reused },
-		GotFirstResponseByte: func() { seen.begun = true },
+		GotConn:              func(c httptrace.GotConnInfo) { seen.reused.Store(c.Reused) },
+		GotFirstResponseByte: func() { seen.begun.Store(true) },
 	})
 	req := out.WithContext(ctx)
 	req.URL = target(up.Base, out.URL)

@@ -25,11 +25,11 @@ type trip struct {
 	ctx    context.Context // also when time is up or the gateway stops
 	cancel context.CancelCauseFunc
 
-	doc    *body.Doc
-	held   int64 // bytes of the body that are counted as held
-	req    model.Request
-	hashed bool // blocks of the prompt are known
-	hide   bool // the client did not ask for the usage that it would get
+	doc       *body.Doc
+	held      int64 // bytes of the body that are counted as held
+	req       model.Request
+	predicted bool // the match is of the prompt's tokens
+	hide      bool // the client did not ask for the usage that it would get
 
 	booked   bool // req.ID is on the router's books
 	decision model.Decision
@@ -126,7 +126,7 @@ func (t *trip) read(r *http.Request) error {
 	t.hide = hidesUsage(t.route, t.doc)
 	p := t.g.prompts.Read(t.ctx, prompt.Source{Route: t.route, Doc: t.doc, Conv: t.req.Conv})
 	p.Fill(&t.req)
-	t.hashed = len(p.Locals) > 0
+	t.predicted = len(p.Locals) > 0 && !p.Guessed
 	t.g.metrics.prompt(p.How)
 	return nil
 }
@@ -154,7 +154,7 @@ func (t *trip) readBody(r *http.Request) ([]byte, error) {
 	if size > 0 {
 		buf.Grow(int(size) + bytes.MinRead)
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(t.w, r.Body, MaxBodyBytes))
+	_, err := buf.ReadFrom(http.MaxBytesReader(t.w.ResponseWriter, r.Body, MaxBodyBytes))
 	_ = deadline.SetReadDeadline(time.Time{})
 	if err != nil {
 		return nil, t.bodyError(err)

@@ -37,15 +37,6 @@ func (v *view) list() []model.EngineSpec {
 	return v.workers
 }
 
-// block is the engines' block size, 0 while it is not known.
-func (v *view) block() int {
-	block := 0
-	for i := range v.list() {
-		block = max(block, v.workers[i].BlockTokens)
-	}
-	return block
-}
-
 // serves reports that a worker serves a model; one that names none serves all.
 func serves(w *model.EngineSpec, name string) bool {
 	return name == "" || len(w.Models) == 0 || slices.Contains(w.Models, name)

@@ -44,7 +44,9 @@ func (t *trip) usage(u model.Usage, said tap.Usage) {
 		t.g.router.Output(t.req.ID, said.Output)
 	}
 	t.g.metrics.used(t, said)
-	if !t.first || !u.CachedUnknown {
+	if t.first {
+		t.g.router.Cached(t.req.ID, u)
+	} else {
 		t.g.router.FirstToken(t.req.ID, u)
 	}
 }
