@@ -184,13 +184,20 @@ func firstWait(after, highest, step, chunk float64) float64 {
 	return step/2 + min(max(1, math.Ceil(after/chunk))*chunk, highest)
 }
 
+// ownSteps is how many steps a backlog may have and still be the conversation's
+// own: in a longer one other prompts stand in between.
+const ownSteps = 3
+
 // onWay is how many of the tokens that open requests will leave on a rank are
 // there when a prompt begins that is sent to it now. The next turn of a
 // conversation often comes before the last one is prefilled, and no cache holds
 // that yet. It begins in the step in which the rank's backlog ends, and of what
-// is prefilled in that same step it finds nothing: the part of the backlog that
-// fills no whole step is taken off.
+// is prefilled in that same step it finds nothing: the part of a short backlog
+// that fills no whole step is taken off.
 func onWay(tokens int, rest, chunk float64) int {
+	if rest >= ownSteps*chunk {
+		return tokens
+	}
 	if rest >= chunk {
 		rest -= float64(chunk * math.Floor(rest/chunk))
 	}

@@ -126,6 +126,7 @@ func TestLockstepCost(t *testing.T) {
 		"what runs is as good as done":         {160, facts{pending: 900, high: 1500, step: 1000}, 1, 160, 0, 1500, 160 + 1500 + 225 + 80},
 		"blocks on their way count as matched": {160, facts{device: 2, onWay: 6, high: 1000}, 0, 64, 0, 1000, 64 + 80},
 		"but not what starts in the same step": {160, facts{device: 2, onWay: 6, pending: 1040, rest: 1040, high: 3000}, 0, 104, 0, 2000, 104 + 260 + 80},
+		"in a long backlog all is there":       {160, facts{device: 2, onWay: 6, pending: 3040, rest: 3040, high: 4000}, 0, 64, 0, 4000, 64 + 760 + 80},
 		"fewer than are there count not":       {160, facts{device: 5, onWay: 2, pending: 100, rest: 100, high: 200}, 0, 80, 0, 200, 80 + 25 + 80},
 	}
 	for name, c := range cases {
