@@ -215,10 +215,12 @@ func (r *Router) potential(req *Request, cfg *Config) int {
 // facts gathers what is known of slot i.
 func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *facts) {
 	sc, s, l, m := &r.scratch, &r.slots[i], &r.load.ranks[i], &req.Matches
+	g := &sc.group[s.worker]
 	*f = facts{
 		device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i), tiers: len(m.Host)|len(m.Disk) != 0,
 		known: s.known, active: sc.active[i], requests: float64(l.requests) * s.inverse,
-		pending: sc.pending[i], high: sc.high[s.worker], lately: sc.lately[i], held: sc.held[i], full: sc.full[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
+		pending: sc.pending[i], rest: sc.rest[i], high: g.high, step: g.step, lately: sc.lately[i], held: sc.held[i], full: g.full,
+		waiting: g.waiting, chunk: float64(s.chunk), taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
 	}
 	if len(m.Shared) > 0 {
 		f.shared = beyond(m.Shared, f.device)

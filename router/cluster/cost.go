@@ -54,19 +54,22 @@ func (r *Router) costLockstep(p *prompt, req *Request) {
 	isl, price := float64(p.isl), p.workPrice()
 	for _, i := range sc.live {
 		s := &r.slots[i]
+		g, chunk := &sc.group[s.worker], float64(s.chunk)
 		overlap := float64(at(m.Device, int(i)))
 		if tiers {
 			overlap = overlap + p.hostWeight*float64(at(m.Host, int(i))) + p.diskWeight*float64(at(m.Disk, int(i)))
 		}
 		here := int(overlap*p.block + 0.5)
-		if cfg.TrackActiveBlocks {
-			here = max(here, int(sc.depth[i])*int(p.block))
+		if cfg.TrackActiveBlocks && sc.depth[i] > 0 {
+			here = max(here, onWay(int(sc.depth[i])*int(p.block), sc.rest[i], chunk))
 		}
 		fresh := float64(max(p.isl-here, 0))
-		rise := max(0, sc.pending[i]+fresh-sc.high[s.worker])
+		after := sc.rest[i] + fresh
+		rise := max(0, after-g.high)
 		own := sc.held[i] + isl
-		held := max(sc.full[s.worker], own)*(1-ownShare) + own*ownShare
-		cost := price*fresh + cfg.LockstepWeight*rise + cfg.WorkerPendingWeight*sc.high[s.worker] + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held
+		held := max(g.full, own)*(1-ownShare) + own*ownShare
+		wait := firstWait(after, g.high, g.step, chunk)
+		cost := price*fresh + cfg.WaitWeight*wait + cfg.LockstepWeight*(1+g.waiting)*rise + cfg.PendingWeight*sc.pending[i] + cfg.LockstepDecodeWeight*held
 		sc.cost[i] = (cost + p.recentCost(sc.lately[i])) * sc.taint[s.worker]
 	}
 }

@@ -25,10 +25,12 @@
 // # Lockstep
 //
 // Mode lockstep compares tokens: those to prefill here, dearer the more all are
-// behind, λ times what they would add to the longest prefill backlog of the
-// worker, ω times that backlog, μ times the backlog of the rank, δ times what
-// the worker's fullest rank would hold. In mode kv only the first exists and
-// the cost is Dynamo's exactly. The inputs are explicit, for studies: Figures
+// behind, ω times the steps until the first token, λ times what they would add
+// to the longest prefill backlog of the worker, once for each request that waits
+// there, μ times the backlog of the rank, δ times what the worker's fullest rank
+// would hold. In mode kv none of this exists and the cost is Dynamo's exactly.
+// The step that runs is known from ReportPending, which an engine should call
+// as each step begins. The inputs are explicit, for studies: Figures
 // returns the pending tokens of a rank and the highest of its worker, a record
 // carries both for every candidate, and Rescore computes a record's costs under
 // other weights.

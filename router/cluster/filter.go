@@ -38,7 +38,8 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 	sc := &r.scratch
 	sc.live = sc.live[:0]
 	for w := range r.workers {
-		sc.barred[w], sc.high[w], sc.full[w] = r.barred(int32(w), req), 0, 0
+		sc.barred[w] = r.barred(int32(w), req)
+		sc.group[w] = group{}
 	}
 	for i := range r.slots {
 		s := &r.slots[i]
@@ -56,15 +57,29 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 		counts[why]++
 		if why == eligible {
 			sc.live = append(sc.live, int32(i))
-			l := &r.load.ranks[i]
-			sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+			sc.add(s, &r.load.ranks[i], i)
 			sc.lately[i] = r.sentLately(i, now)
-			sc.held[i] = float64(l.held) * s.inverse
-			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
-			sc.full[s.worker] = max(sc.full[s.worker], sc.held[i])
 		}
 	}
 	sc.filtered = true
+}
+
+// mostWaiting bounds the requests of a worker that count as waiting: in a long
+// queue their number would otherwise outweigh their tokens, and short prompts
+// would gather on one rank, long ones on the others.
+const mostWaiting = 16
+
+// add takes in the load l of slot s, whose number is i.
+func (sc *scratch) add(s *slot, l *slotLoad, i int) {
+	running := float64(l.running(s.chunk)) * s.inverse
+	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+	sc.rest[i] = sc.pending[i] - running
+	sc.held[i] = float64(l.held) * s.inverse
+	g := &sc.group[s.worker]
+	g.high = max(g.high, sc.rest[i])
+	g.step = max(g.step, running)
+	g.full = max(g.full, sc.held[i])
+	g.waiting = min(mostWaiting, g.waiting+float64(l.waiting)*s.inverse)
 }
 
 // sentLately is what was sent to slot i lately, after its weight; 0 where that

@@ -71,9 +71,11 @@ type slotLoad struct {
 	prefill    int64 // booked prefill tokens of requests without a first token
 	pending    int64 // what is left of them
 	foreign    int64 // reported as pending, by requests that are not ours
+	reported   int64 // pending by the newest report, which comes as a step begins
 	held       int64 // tokens of all its requests, prompt and output, shared or not
 	requests   int32
-	unmodelled int32 // prefilling without an expected duration
+	waiting    int32 // without a first token
+	unmodelled int32 // of them, without an expected duration
 	oldest     int32 // prefilling bookings, oldest first
 	newest     int32
 	anchored   time.Duration // when oldest became the oldest

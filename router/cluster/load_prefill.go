@@ -18,6 +18,7 @@ func (l *Load) queuePrefill(now time.Duration, i int32) {
 	s.newest = i
 	s.prefill += b.prefill
 	s.pending += b.left
+	s.waiting++
 	if b.duration <= 0 {
 		s.unmodelled++
 	}
@@ -39,6 +40,7 @@ func (l *Load) endPrefill(now time.Duration, i int32) {
 	}
 	s.prefill -= b.prefill
 	s.pending -= b.left
+	s.waiting--
 	if b.duration <= 0 {
 		s.unmodelled--
 	}
@@ -97,6 +99,7 @@ func (l *Load) Progress(now time.Duration, id int64, left int) bool {
 func (l *Load) ReportPending(slot int32, tokens int, asOf time.Duration) {
 	s := l.slot(slot)
 	rest := int64(max(0, tokens))
+	s.reported = rest
 	first := none // the oldest
 	for i := s.newest; i != none; i = l.bookings[i].earlier {
 		b := &l.bookings[i]
@@ -120,6 +123,10 @@ func (l *Load) ReportPending(slot int32, tokens int, asOf time.Duration) {
 	}
 	s.foreign = rest
 }
+
+// running is what of the pending tokens the step does that runs now: of those
+// that the engine reported as it began, as many as fit into one step.
+func (s *slotLoad) running(chunk int64) int64 { return min(s.reported, s.pending+s.foreign, chunk) }
 
 // Pending is what is still to be prefilled on a slot, in tokens.
 func (l *Load) Pending(slot int32) int64 {

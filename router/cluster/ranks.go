@@ -138,9 +138,18 @@ func (r *Router) Figures(t model.Target, now time.Duration) (f RankFigures, ok b
 	return f, true
 }
 
-// limits works out the rank's overload threshold in active tokens.
+// defaultChunk is taken for max_num_batched_tokens where an engine does not
+// tell: the figure that engines start with.
+const defaultChunk = 8192
+
+// limits works out the rank's overload threshold in active tokens, and how much
+// it prefills in a step.
 func (r *Router) limits(at int32) {
 	c, s := &r.cfg, &r.slots[at]
+	s.chunk = defaultChunk
+	if s.batch > 0 {
+		s.chunk = int64(s.batch)
+	}
 	s.overload = math.Inf(1)
 	if c.ActivePrefillTokensThreshold != nil {
 		s.overload = float64(*c.ActivePrefillTokensThreshold)

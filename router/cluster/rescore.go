@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -28,7 +29,7 @@ func FlipAt(sel *model.Selection) (f Flip, ok bool) {
 	}
 	slope := func(k *model.ScoredTarget) float64 {
 		if sel.Mode == model.ModeLockstep {
-			return k.Rise * k.Taint
+			return (1 + k.Waiting) * k.Rise * k.Taint
 		}
 		return max(0, k.RawPrefillBlocks-k.CreditBlocks) * k.Taint
 	}
@@ -73,7 +74,8 @@ func Rescore(sel *model.Selection, mode model.RouterMode, cfg *Config, terms []m
 		f := facts{
 			device: k.Device, host: k.Host, disk: k.Disk, shared: k.Shared, onWay: k.OnWay, tiers: true, known: true,
 			active: k.ActiveTokens, requests: k.Requests, decode: k.DecodeBlocks,
-			pending: k.Pending, high: k.HighestPending, lately: k.Recent, held: k.Held, full: k.HighestHeld, taint: k.Taint,
+			pending: k.Pending, rest: k.Rest, high: k.HighestRest, step: k.Step, lately: k.Recent, held: k.Held, full: k.HighestHeld,
+			waiting: k.Waiting, chunk: cmp.Or(k.Chunk, defaultChunk), taint: k.Taint,
 		}
 		cost := p.score(&f, &terms[i])
 		switch {

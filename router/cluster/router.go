@@ -65,9 +65,18 @@ type slot struct {
 	lately   lately
 	cap      int
 	batch    int     // max_num_batched_tokens, 0 unknown
+	chunk    int64   // prompt tokens that it prefills in one step
 	overload float64 // active tokens above which it is overloaded, infinite when unset
 	kvTotal  int
 	kvUsed   int // -1 unknown
+}
+
+// group is what is known of a worker's eligible ranks together.
+type group struct {
+	high    float64 // most pending tokens that the step that runs leaves on one of them
+	step    float64 // most that it does on one of them
+	full    float64 // most tokens held by one of them
+	waiting float64 // their requests without a first token, at most mostWaiting
 }
 
 // scratch is reused by every choice.
@@ -76,14 +85,14 @@ type scratch struct {
 	why      []exclusion
 	active   []float64
 	pending  []float64
+	rest     []float64 // of pending, what the step that runs leaves
 	cost     []float64
 	prob     []float64
 	depth    []int32
 	live     []int32   // eligible slots
 	lately   []float64 // prompt tokens sent there lately, where they have a price
 	held     []float64
-	high     []float64   // by worker: highest pending of its eligible ranks
-	full     []float64   // by worker: most tokens held by one of them
+	group    []group     // by worker: its eligible ranks together
 	taint    []float64   // by worker: factor
 	barred   []exclusion // by worker
 	pool     []workerLoad
@@ -164,14 +173,14 @@ func (r *Router) Target(s int32) (t model.Target, ok bool) {
 // resize fits the scratch to the slots and workers.
 func (r *Router) resize() {
 	c, n, w := &r.scratch, len(r.slots), len(r.workers)
-	if len(c.why) >= n && len(c.high) >= w {
+	if len(c.why) >= n && len(c.group) >= w {
 		return
 	}
 	c.why, c.active, c.pending = make([]exclusion, n), make([]float64, n), make([]float64, n)
 	c.cost, c.prob, c.depth = make([]float64, n), make([]float64, n), make([]int32, n)
 	c.live = make([]int32, 0, n)
-	c.lately = make([]float64, n)
-	c.held, c.full = make([]float64, n), make([]float64, w)
-	c.high, c.taint, c.barred = make([]float64, w), make([]float64, w), make([]exclusion, w)
+	c.lately, c.rest = make([]float64, n), make([]float64, n)
+	c.held, c.group = make([]float64, n), make([]group, w)
+	c.taint, c.barred = make([]float64, w), make([]exclusion, w)
 	c.pool = make([]workerLoad, 0, w)
 }

@@ -41,8 +41,11 @@ type facts struct {
 	active                     float64 // A
 	requests                   float64 // Q
 	decode                     float64 // D
-	pending, high              float64 // of the rank, and of the worker's ranks
+	pending, rest              float64 // of the rank, and what the step that runs leaves of it
+	high, step                 float64 // of the worker's ranks: highest rest, longest part in the step that runs
 	held, full                 float64 // tokens held by the rank, and by the fullest of the worker's
+	waiting                    float64 // requests of the worker's ranks without a first token
+	chunk                      float64 // prompt tokens that the rank prefills in one step
 	lately                     float64 // prompt tokens sent to the rank lately
 	taint                      float64
 	decodePool                 bool
@@ -60,7 +63,8 @@ func (p *prompt) score(f *facts, t *model.ScoreTerms) float64 {
 	*t = model.ScoreTerms{
 		Device: f.device, Host: f.host, Disk: f.disk, Shared: f.shared, OnWay: f.onWay, Overlap: overlap, CachedTokens: cached,
 		ActiveTokens: f.active, Requests: f.requests, DecodeBlocks: f.decode,
-		Pending: f.pending, HighestPending: f.high, Recent: f.lately, Held: f.held, HighestHeld: f.full, Taint: f.taint, Decay: 1,
+		Pending: f.pending, Rest: f.rest, HighestRest: f.high, Step: f.step, Recent: f.lately, Held: f.held, HighestHeld: f.full,
+		Waiting: f.waiting, Chunk: f.chunk, Taint: f.taint, Decay: 1,
 	}
 	if p.lockstep {
 		p.scoreLockstep(f, t)
@@ -136,30 +140,68 @@ const ownShare = 1.0 / 8
 
 // scoreLockstep is our own cost, in tokens:
 //
-//	ν·u + λ·rise + ω·highest + μ·pending + δ·held
+//	ν·u + ω·wait + λ·(1 + waiting)·rise + μ·pending + δ·held
 //
 // u is what is to be prefilled here after the match, or after what requests on
-// their way there will leave behind: the next turn often comes while the one
-// before it waits, and no cache holds it yet. Its price ν = 1 + load/χ follows
-// the mean backlog of all candidates: what is computed twice costs nobody while
-// ranks idle, and everybody when all are behind. A step of the worker
-// lasts as long as its slowest rank's, so work below the highest pending of
-// the worker is free for the others, and rise, what goes above it, costs all.
-// ω·highest, the same for all ranks of a worker, sets workers against each
-// other: without it a busy worker looks free to the last, an idle one dear.
-// Decoding steps last as long as the fullest rank's, so held is what that one
-// will hold with the prompt, every request counted whole: attention reads a
-// shared block once for each. The rank's own share of it, an eighth,
-// keeps ranks below the fullest level, so that there is room for what comes.
+// their way there will leave behind. Its price ν = 1 + load/χ follows the mean
+// backlog of all candidates: what is computed twice costs nobody while ranks
+// idle, and everybody when all are behind. wait is how long the first token
+// takes. A step of the worker lasts as long as its slowest rank's, so work below
+// the highest backlog of the worker is free for the others; rise, what goes
+// above it, costs each request that waits on the worker for its first token,
+// and this one. Decoding steps last as long as the fullest rank's, so held is
+// what that one will hold with the prompt, every request counted whole:
+// attention reads a shared block once for each. The rank's own share of it, an
+// eighth, keeps ranks below the fullest level, so that there is room for what
+// comes.
 func (p *prompt) scoreLockstep(f *facts, t *model.ScoreTerms) {
 	c := p.cfg
-	t.New = float64(max(p.isl-max(t.CachedTokens, f.onWay*int(p.block)), 0))
-	t.Rise = max(0, f.pending+t.New-f.high)
+	t.New = float64(max(p.isl-max(t.CachedTokens, onWay(f.onWay*int(p.block), f.rest, f.chunk)), 0))
+	after := f.rest + t.New
+	t.Rise = max(0, after-f.high)
 	own := f.held + float64(p.isl)
 	t.FullestAfter = max(f.full, own)
 	t.HeldTerm = c.LockstepDecodeWeight * (t.FullestAfter*(1-ownShare) + own*ownShare)
 	t.WorkPrice = p.workPrice()
-	t.Cost = t.WorkPrice*t.New + c.LockstepWeight*t.Rise + c.WorkerPendingWeight*f.high + c.PendingWeight*f.pending + t.HeldTerm
+	t.Wait = firstWait(after, f.high, f.step, f.chunk)
+	t.Cost = t.WorkPrice*t.New + c.WaitWeight*t.Wait + c.LockstepWeight*(1+f.waiting)*t.Rise + c.PendingWeight*f.pending + t.HeldTerm
+}
+
+// firstWait is how long the first token of a prompt takes, in tokens, on a rank
+// that will have after tokens to prefill with it once the step that runs has
+// ended; half of that step is still to come, take it all in all. Prompts are
+// done at the end of a step, and a step is as long as the worker's slowest rank
+// makes it: a chunk each, until the highest backlog comes to its end. So on a
+// rank with nothing to do beside one with a long backlog a short prompt waits
+// for one chunk: not for the backlog, and not for its own work alone.
+func firstWait(after, highest, step, chunk float64) float64 {
+	switch {
+	case after >= highest:
+		return step/2 + after
+	case highest <= chunk:
+		return step/2 + highest
+	}
+	return step/2 + min(max(1, math.Ceil(after/chunk))*chunk, highest)
+}
+
+// ownSteps is how many steps a backlog may have and still be the conversation's
+// own: in a longer one other prompts stand in between.
+const ownSteps = 3
+
+// onWay is how many of the tokens that open requests will leave on a rank are
+// there when a prompt begins that is sent to it now. The next turn of a
+// conversation often comes before the last one is prefilled, and no cache holds
+// that yet. It begins in the step in which the rank's backlog ends, and of what
+// is prefilled in that same step it finds nothing: the part of a short backlog
+// that fills no whole step is taken off.
+func onWay(tokens int, rest, chunk float64) int {
+	if rest >= ownSteps*chunk {
+		return tokens
+	}
+	if rest >= chunk {
+		rest -= float64(chunk * math.Floor(rest/chunk))
+	}
+	return tokens - int(rest)
 }
 
 // workPrice is ν, the price of a token of work.

@@ -101,37 +101,44 @@ func TestDynamoCost(t *testing.T) {
 	}
 }
 
-// Hand-computed: λ 2, μ 0.25, δ 0.5, blocks of 16 tokens; load is 0 but for the last.
+// Hand-computed: λ 2, μ 0.25, δ 0.5, blocks of 16 tokens, steps of 1,000; load is
+// 0, so a token of work costs 1. held is half of what the fullest rank would hold.
 func TestLockstepCost(t *testing.T) {
 	cases := map[string]struct {
-		isl        int
-		f          facts
-		fresh      float64
-		rise, cost float64
-		omega      float64
+		isl               int
+		f                 facts
+		omega             float64
+		fresh, rise, wait float64
+		cost              float64
 	}{
-		"idle worker: all of it is a rise":     {160, facts{}, 160, 160, 560, 0},
-		"below the worker's highest: free":     {160, facts{pending: 40, high: 200}, 160, 0, 250, 0},
-		"part above":                           {160, facts{pending: 100, high: 200}, 160, 60, 385, 0},
-		"match takes work and rise":            {160, facts{device: 5, pending: 100, high: 200}, 80, 0, 185, 0},
-		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 160, 0, 389.375, 0},
-		"above it":                             {160, facts{held: 400, full: 500, high: 1000}, 160, 0, 440, 0},
-		"host blocks count by their weight":    {160, facts{host: 4, high: 1000, tiers: true}, 112, 0, 192, 0},
-		"the worker's highest, priced":         {160, facts{pending: 40, high: 200}, 160, 0, 290, .2},
-		"blocks on their way count as matched": {160, facts{device: 2, onWay: 6, high: 1000}, 64, 0, 144, 0},
-		"fewer than are there count not":       {160, facts{device: 5, onWay: 2, pending: 100, high: 200}, 80, 0, 185, 0},
+		"idle worker: all of it is a rise":     {160, facts{}, 0, 160, 160, 160, 160 + 320 + 80},
+		"below the worker's highest: free":     {160, facts{pending: 40, rest: 40, high: 200}, 0, 160, 0, 200, 160 + 10 + 80},
+		"part above":                           {160, facts{pending: 100, rest: 100, high: 200}, 0, 160, 60, 260, 160 + 120 + 25 + 80},
+		"three wait: the rise costs all":       {160, facts{pending: 100, rest: 100, high: 200, waiting: 3}, 0, 160, 60, 260, 160 + 480 + 25 + 80},
+		"match takes work and rise":            {160, facts{device: 5, pending: 100, rest: 100, high: 200}, 0, 80, 0, 200, 80 + 25 + 80},
+		"below the fullest rank of the worker": {160, facts{held: 10, full: 500, high: 1000}, 0, 160, 0, 1000, 160 + 229.375},
+		"above it":                             {160, facts{held: 400, full: 500, high: 1000}, 0, 160, 0, 1000, 160 + 280},
+		"host blocks count by their weight":    {160, facts{host: 4, high: 1000, tiers: true}, 0, 112, 0, 1000, 112 + 80},
+		"the wait, priced":                     {160, facts{pending: 40, rest: 40, high: 200}, .5, 160, 0, 200, 160 + 100 + 10 + 80},
+		"one chunk beside a long backlog":      {160, facts{high: 2500}, 1, 160, 0, 1000, 160 + 1000 + 80},
+		"two chunks, of three":                 {160, facts{pending: 900, rest: 900, high: 2500}, 1, 160, 0, 2000, 160 + 2000 + 225 + 80},
+		"to the end of the backlog":            {160, facts{pending: 2100, rest: 2100, high: 2500}, 1, 160, 0, 2500, 160 + 2500 + 525 + 80},
+		"what runs is as good as done":         {160, facts{pending: 900, high: 1500, step: 1000}, 1, 160, 0, 1500, 160 + 1500 + 225 + 80},
+		"blocks on their way count as matched": {160, facts{device: 2, onWay: 6, high: 1000}, 0, 64, 0, 1000, 64 + 80},
+		"but not what starts in the same step": {160, facts{device: 2, onWay: 6, pending: 1040, rest: 1040, high: 3000}, 0, 104, 0, 2000, 104 + 260 + 80},
+		"in a long backlog all is there":       {160, facts{device: 2, onWay: 6, pending: 3040, rest: 3040, high: 4000}, 0, 64, 0, 4000, 64 + 760 + 80},
+		"fewer than are there count not":       {160, facts{device: 5, onWay: 2, pending: 100, rest: 100, high: 200}, 0, 80, 0, 200, 80 + 25 + 80},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			cfg := model.DefaultClusterConfig()
-			cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight = 2, 0.25, 0.5
-			cfg.WorkerPendingWeight = c.omega
+			cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight, cfg.WaitWeight = 2, 0.25, 0.5, c.omega
 			p := newPrompt(model.ModeLockstep, &cfg, c.isl, 16)
 			var got model.ScoreTerms
-			c.f.taint = 1
+			c.f.taint, c.f.chunk = 1, 1000
 			p.score(&c.f, &got)
-			if got.New != c.fresh || got.Rise != c.rise || got.Cost != c.cost {
-				t.Errorf("new %v, rise %v, cost %v; want %v, %v, %v", got.New, got.Rise, got.Cost, c.fresh, c.rise, c.cost)
+			if got.New != c.fresh || got.Rise != c.rise || got.Wait != c.wait || got.Cost != c.cost {
+				t.Errorf("new %v, rise %v, wait %v, cost %v; want %v, %v, %v, %v", got.New, got.Rise, got.Wait, got.Cost, c.fresh, c.rise, c.wait, c.cost)
 			}
 		})
 	}

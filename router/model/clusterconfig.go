@@ -59,7 +59,7 @@ type ClusterConfig struct {
 	// Our own: the lockstep cost in tokens, and when a booking counts as lost.
 	LockstepWeight       float64 `json:"lockstep_weight" yaml:"lockstep_weight"`
 	WorkLoadTokens       float64 `json:"work_load_tokens" yaml:"work_load_tokens"`
-	WorkerPendingWeight  float64 `json:"worker_pending_weight" yaml:"worker_pending_weight"`
+	WaitWeight           float64 `json:"wait_weight" yaml:"wait_weight"`
 	PendingWeight        float64 `json:"pending_weight" yaml:"pending_weight"`
 	RecentWeight         float64 `json:"recent_weight" yaml:"recent_weight"`
 	RecentSecs           float64 `json:"recent_secs" yaml:"recent_secs"`
@@ -83,7 +83,7 @@ func DefaultClusterConfig() ClusterConfig {
 		BusyWorkerRatio:  1, QueuePolicy: QueueFCFS, QueueMaxRequests: 1024, QueueMaxTokens: 1 << 26,
 		OverlapRefreshAfterSecs: 10,
 		SessionAffinityTTLSecs:  &ttl, SessionAffinityMode: AffinityHard,
-		LockstepWeight: 2, RecentSecs: 3600, WorkLoadTokens: 16384, WorkerPendingWeight: 0.6, PendingWeight: 0.2, LockstepDecodeWeight: 0.05,
+		LockstepWeight: 0.3, RecentSecs: 3600, WorkLoadTokens: 3600, WaitWeight: 1, PendingWeight: 0, LockstepDecodeWeight: 0.02,
 		PhantomAfterSecs: 300, BookingExpirySecs: 3600,
 	}
 }

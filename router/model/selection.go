@@ -53,22 +53,30 @@ type ScoreTerms struct {
 	Recent     float64 `json:"recent,omitempty"`
 	RecentTerm float64 `json:"recent_term,omitempty"`
 	// New are tokens to prefill here after the match and what is on its way,
-	// WorkPrice the price of each, Pending those still to
-	// be prefilled on the rank, HighestPending the worker's highest, Rise how
-	// far New would lift it. Held are the tokens of all its requests, whole,
-	// HighestHeld those of the worker's fullest rank, FullestAfter what the
-	// fullest would hold with this prompt, HeldTerm the price of that. New,
-	// Rise, FullestAfter and HeldTerm are of mode lockstep only.
-	New            float64 `json:"new"`
-	WorkPrice      float64 `json:"work_price,omitempty"`
-	Pending        float64 `json:"pending"`
-	HighestPending float64 `json:"highest_pending"`
-	Rise           float64 `json:"rise"`
-	Held           float64 `json:"held"`
-	HighestHeld    float64 `json:"highest_held"`
-	FullestAfter   float64 `json:"fullest_after"`
-	HeldTerm       float64 `json:"held_term"`
-	Cost           float64 `json:"cost"`
+	// WorkPrice the price of each. Pending are those still to be prefilled on
+	// the rank, Rest what the step that runs leaves of them, HighestRest the
+	// most that it leaves on a rank of the worker, Step the most that it does on
+	// one. Chunk is what a rank prefills in one step at most, Wait the length of
+	// the steps until the first token, Rise how far New would lift HighestRest,
+	// Waiting the requests of the worker without a first token, at most 16. Held are the tokens of all its requests,
+	// whole, HighestHeld those of the worker's fullest rank, FullestAfter what
+	// the fullest would hold with this prompt, HeldTerm the price of that. New,
+	// Rise, Wait, FullestAfter and HeldTerm are of mode lockstep only.
+	New          float64 `json:"new"`
+	WorkPrice    float64 `json:"work_price,omitempty"`
+	Pending      float64 `json:"pending"`
+	Rest         float64 `json:"rest"`
+	HighestRest  float64 `json:"highest_rest"`
+	Step         float64 `json:"step"`
+	Chunk        float64 `json:"chunk"`
+	Wait         float64 `json:"wait"`
+	Rise         float64 `json:"rise"`
+	Waiting      float64 `json:"waiting"`
+	Held         float64 `json:"held"`
+	HighestHeld  float64 `json:"highest_held"`
+	FullestAfter float64 `json:"fullest_after"`
+	HeldTerm     float64 `json:"held_term"`
+	Cost         float64 `json:"cost"`
 }
 
 // ScoredTarget is one target as the cluster tier saw it for one request.

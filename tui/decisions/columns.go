@@ -103,15 +103,15 @@ func (s *story) lockstepColumns(wide bool) []column {
 	c := &s.d.Selection.Config
 	fresh := column{cell.Lit("ν NEW"), 8, func(r *row) cell.Text { return amount(newCost(r.terms)) }}
 	total := column{cell.Lit("=  COST"), 10, func(r *row) cell.Text { return amount(r.total) }}
-	rise := func(r *row) float64 { return c.LockstepWeight * r.terms.Rise }
-	worker := func(r *row) float64 { return c.WorkerPendingWeight * r.terms.HighestPending }
+	rise := func(r *row) float64 { return c.LockstepWeight * riseOfAll(r.terms) }
+	wait := func(r *row) float64 { return c.WaitWeight * r.terms.Wait }
 	pending := func(r *row) float64 { return c.PendingWeight * r.terms.Pending }
 	if !wide {
 		out := []column{
 			{cell.Lit("MATCH"), 7, func(r *row) cell.Text { return cell.Full(r.match) }},
 			fresh,
 			{cell.Lit("+ RISE"), 8, func(r *row) cell.Text { return amount(rise(r)) }},
-			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(worker(r) + pending(r) + r.terms.HeldTerm + r.terms.RecentTerm) }},
+			{cell.Lit("+ LOAD"), 8, func(r *row) cell.Text { return amount(wait(r) + pending(r) + r.terms.HeldTerm + r.terms.RecentTerm) }},
 			total,
 		}
 		if s.d.Selection.By == model.ByTemperature {
@@ -123,7 +123,7 @@ func (s *story) lockstepColumns(wide bool) []column {
 		{cell.Lit("MATCH"), 7, func(r *row) cell.Text { return cell.Full(r.match) }},
 		fresh,
 		{cell.Lit("+ λ RISE"), 10, func(r *row) cell.Text { return amount(rise(r)) }},
-		{cell.Lit("+ ω WORKER"), 12, func(r *row) cell.Text { return amount(worker(r)) }},
+		{cell.Lit("+ ω WAIT"), 12, func(r *row) cell.Text { return amount(wait(r)) }},
 		{cell.Lit("+ μ PENDING"), 13, func(r *row) cell.Text { return amount(pending(r)) }},
 		{cell.Lit("+ δ HELD"), 10, func(r *row) cell.Text { return amount(r.terms.HeldTerm + r.terms.RecentTerm) }},
 		total, s.chance(),

@@ -89,7 +89,7 @@ func selection(rng *rand.Rand, mode model.RouterMode) *model.Selection {
 	cfg.KVOverlapScoreCredit, cfg.PrefillLoadScale, cfg.DecodeActiveRequestWeight = rng.Float64()*3, rng.Float64()*3, rng.Float64()*2
 	cfg.KVOverlapScoreCreditDecay = float64(rng.IntN(2)) * rng.Float64()
 	cfg.LockstepWeight, cfg.PendingWeight, cfg.LockstepDecodeWeight = rng.Float64()*5, rng.Float64(), rng.Float64()*.2
-	cfg.WorkerPendingWeight = rng.Float64()
+	cfg.WaitWeight = rng.Float64()
 	cfg.RecentWeight = float64(rng.IntN(2)) * rng.Float64()
 	s := &model.Selection{Mode: mode, Config: cfg, By: model.ByCost, BlockTokens: 16, PromptTokens: 1 + rng.IntN(8000)}
 	blocks := (s.PromptTokens + 15) / 16
@@ -101,7 +101,8 @@ func selection(rng *rand.Rand, mode model.RouterMode) *model.Selection {
 		c.Recent = float64(rng.IntN(600_000))
 		c.Device, c.Host, c.Disk = rng.IntN(blocks+1), rng.IntN(4), rng.IntN(3)
 		c.ActiveTokens, c.Requests, c.DecodeBlocks = float64(rng.IntN(9000)), float64(rng.IntN(30)), float64(rng.IntN(3000))
-		c.Pending, c.HighestPending, c.Taint = float64(rng.IntN(8000)), float64(8000+k%3*500), 1
+		c.Pending, c.HighestRest, c.Taint = float64(rng.IntN(8000)), float64(8000+k%3*500), 1
+		c.Rest, c.Step, c.Waiting, c.Chunk = float64(rng.IntN(1+int(c.Pending))), float64(k%3*700), float64(k%3), 2048
 		if rng.IntN(8) == 0 {
 			c.Excluded = "draining"
 		} else {
@@ -148,7 +149,7 @@ func checkFlip(t *testing.T, s *model.Selection, f *Flip) (flips int) {
 		set := map[string]*float64{
 			"router_prefill_load_scale": &cfg.PrefillLoadScale, "router_kv_overlap_score_credit": &cfg.KVOverlapScoreCredit,
 			"router_decode_active_request_weight": &cfg.DecodeActiveRequestWeight, "lockstep_weight": &cfg.LockstepWeight,
-			"worker_pending_weight": &cfg.WorkerPendingWeight, "pending_weight": &cfg.PendingWeight, "lockstep_decode_weight": &cfg.LockstepDecodeWeight,
+			"wait_weight": &cfg.WaitWeight, "pending_weight": &cfg.PendingWeight, "lockstep_decode_weight": &cfg.LockstepDecodeWeight,
 		}
 		*set[f.Field] = x
 		best, _ := cluster.Rescore(s, s.Mode, &cfg, make([]model.ScoreTerms, len(s.Candidates)))
@@ -223,7 +224,7 @@ func TestEqualAtTheBoundIsNoFlip(t *testing.T) {
 	for k, held := range []float64{66_880, 68_310, 67_520.3} {
 		var c model.ScoredTarget
 		c.Target = model.Target{Worker: "w", Rank: k}
-		c.New, c.Rise, c.HighestPending, c.Pending, c.Taint = 873.1, 873.7, .3, .1, 1
+		c.New, c.Rise, c.Wait, c.Pending, c.Taint = 873.1, 873.7, .3, .1, 1
 		c.HeldTerm = .1 * held
 		for _, v := range lockstepTerms(&s.Config, &c.ScoreTerms) {
 			c.Cost += v

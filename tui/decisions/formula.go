@@ -1,6 +1,8 @@
 package decisions
 
 import (
+	"math"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/view"
@@ -122,23 +124,27 @@ func (s *story) lockstepFormulas() []formula {
 		return nil
 	}
 	cost := formula{
-		cell.Lit("cost"), cell.Lit("ν × new + λ × rise + ω × worker + μ × pending + δ × held"),
-		cell.Say("%s × %s + %s × %s + %s × %s + %s × %s + %s = %s", digits(max(1, t.WorkPrice)), amount(t.New), cell.Short(c.LockstepWeight), amount(t.Rise),
-			cell.Short(c.WorkerPendingWeight), amount(t.HighestPending), cell.Short(c.PendingWeight), amount(t.Pending),
+		cell.Lit("cost"), cell.Lit("ν × new + ω × wait + λ × waiting × rise + μ × pending + δ × held"),
+		cell.Say("%s × %s + %s × %s + %s × %s × %s + %s × %s + %s = %s", digits(max(1, t.WorkPrice)), amount(t.New), cell.Short(c.WaitWeight), amount(t.Wait),
+			cell.Short(c.LockstepWeight), amount(1+t.Waiting), amount(t.Rise), cell.Short(c.PendingWeight), amount(t.Pending),
 			amount(t.HeldTerm), amount(t.Cost)),
 	}
 	if t.RecentTerm > 0 {
 		cost.rule = cell.Say("%s; what was sent lately adds %s", cost.rule, amount(t.RecentTerm))
 	}
 	rise := formula{
-		cell.Lit("rise"), cell.Lit("max(0, pending + new − the worker's highest)"),
-		cell.Say("max(0, %s + %s − %s) = %s", amount(t.Pending), amount(t.New), amount(t.HighestPending), amount(t.Rise)),
+		cell.Lit("rise"), cell.Lit("max(0, rest + new − the worker's highest)"),
+		cell.Say("max(0, %s + %s − %s) = %s", amount(t.Rest), amount(t.New), amount(t.HighestRest), amount(t.Rise)),
+	}
+	wait := formula{
+		cell.Lit("wait"), cell.Lit("½ step + min(whole chunks of rest and new, the worker's highest)"),
+		cell.Say("½ × %s + min(%s, %s) = %s", amount(t.Step), amount(max(1, math.Ceil((t.Rest+t.New)/max(1, t.Chunk)))*t.Chunk), amount(max(t.Rest+t.New, t.HighestRest)), amount(t.Wait)),
 	}
 	held := formula{
 		cell.Lit("held"), cell.Lit("what the worker's fullest rank would hold"),
 		cell.Say("held %s, fullest %s, after it %s, at δ %s", amount(t.Held), amount(t.HighestHeld), amount(t.FullestAfter), cell.Short(c.LockstepDecodeWeight)),
 	}
-	return s.withHolds(cost, rise, held)
+	return s.withHolds(cost, wait, rise, held)
 }
 
 // withHolds ends formulas with the range of each weight, or with how the draw

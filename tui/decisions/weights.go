@@ -112,12 +112,16 @@ func creditCurve(s *model.Selection, t *model.ScoreTerms) curve {
 // newCost is what there is to prefill at the price of work then.
 func newCost(t *model.ScoreTerms) float64 { return max(1, t.WorkPrice) * t.New }
 
-// lockstepTerms are the parts of the lockstep cost: new at its price, λ × rise,
-// ω × the worker's highest pending, μ × pending, δ × tokens held, and the price
-// of recent work.
+// riseOfAll is the rise, once for each request that waits on the worker and for
+// this one.
+func riseOfAll(t *model.ScoreTerms) float64 { return (1 + t.Waiting) * t.Rise }
+
+// lockstepTerms are the parts of the lockstep cost: new at its price, λ × the
+// rise for all who wait, ω × the wait, μ × pending, δ × tokens held, and the
+// price of recent work.
 func lockstepTerms(c *model.ClusterConfig, t *model.ScoreTerms) [6]float64 {
 	return [6]float64{
-		newCost(t), c.LockstepWeight * t.Rise, c.WorkerPendingWeight * t.HighestPending, c.PendingWeight * t.Pending, t.HeldTerm, t.RecentTerm,
+		newCost(t), c.LockstepWeight * riseOfAll(t), c.WaitWeight * t.Wait, c.PendingWeight * t.Pending, t.HeldTerm, t.RecentTerm,
 	}
 }
 
@@ -139,11 +143,11 @@ func lockstepWeights() []weight {
 	return []weight{
 		{
 			"lockstep_weight", "λ", func(c *model.ClusterConfig) float64 { return c.LockstepWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 1, t.Rise) },
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 1, riseOfAll(t)) },
 		},
 		{
-			"worker_pending_weight", "ω", func(c *model.ClusterConfig) float64 { return c.WorkerPendingWeight },
-			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 2, t.HighestPending) },
+			"wait_weight", "ω", func(c *model.ClusterConfig) float64 { return c.WaitWeight },
+			func(s *model.Selection, t *model.ScoreTerms) curve { return but(s, t, 2, t.Wait) },
 		},
 		{
 			"pending_weight", "μ", func(c *model.ClusterConfig) float64 { return c.PendingWeight },
