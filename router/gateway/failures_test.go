@@ -87,6 +87,31 @@ func TestDeadEngineIsGoneAround(t *testing.T) {
 	}
 }
 
+// TestBoundConversationGoesOn kills the engine that holds a conversation: its turn
+// is answered elsewhere, and it stays there.
+func TestBoundConversationGoesOn(t *testing.T) {
+	g := newRig(t, rigOptions{workers: 3, ranks: 1, spec: headersOn, settings: func(s *model.Settings) {
+		ttl := 600.0
+		s.ClusterConfig.SessionAffinityTTLSecs = &ttl
+	}})
+	turn := func() string {
+		resp, body := g.post(t, "/v1/chat/completions", `{"model":"m"}`, "X-Session-ID", "c")
+		if resp.StatusCode != 200 {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+		return resp.Header.Get("X-Adpdeck-Worker")
+	}
+	first := turn()
+	g.engines.servers[first].Close()
+	second := turn()
+	if second == first || turn() != second || turn() != second {
+		t.Errorf("held by %s, then by %s, and not to stay", first, second)
+	}
+	if c := conv(t, g, model.ConvKey{Model: "m", ID: "c"}); c.Open != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestNobodyElseToAsk(t *testing.T) {
 	g := newRig(t, rigOptions{workers: 1, ranks: 1, spec: model.GatewaySpec{Retry: true, QueueTimeoutSecs: 0.05}})
 	g.engines.servers["w0"].Close()
