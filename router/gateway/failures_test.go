@@ -87,6 +87,31 @@ func TestDeadEngineIsGoneAround(t *testing.T) {
 	}
 }
 
+// TestBoundConversationGoesOn kills the engine that holds a conversation: its turn
+// is answered elsewhere, and it stays there.
+func TestBoundConversationGoesOn(t *testing.T) {
+	g := newRig(t, rigOptions{workers: 3, ranks: 1, spec: headersOn, settings: func(s *model.Settings) {
+		ttl := 600.0
+		s.ClusterConfig.SessionAffinityTTLSecs = &ttl
+	}})
+	turn := func() string {
+		resp, body := g.post(t, "/v1/chat/completions", `{"model":"m"}`, "X-Session-ID", "c")
+		if resp.StatusCode != 200 {
+			t.Fatalf("%d %s", resp.StatusCode, body)
+		}
+		return resp.Header.Get("X-Adpdeck-Worker")
+	}
+	first := turn()
+	g.engines.servers[first].Close()
+	second := turn()
+	if second == first || turn() != second || turn() != second {
+		t.Errorf("held by %s, then by %s, and not to stay", first, second)
+	}
+	if c := conv(t, g, model.ConvKey{Model: "m", ID: "c"}); c.Open != 0 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestNobodyElseToAsk(t *testing.T) {
 	g := newRig(t, rigOptions{workers: 1, ranks: 1, spec: model.GatewaySpec{Retry: true, QueueTimeoutSecs: 0.05}})
 	g.engines.servers["w0"].Close()
@@ -185,9 +210,9 @@ func TestClientGone(t *testing.T) {
 		if took := (<-gone).Sub(start); took > 200*time.Millisecond {
 			t.Errorf("%s: the engine heard of it after %v", behave, took)
 		}
-		until(t, "the books are empty", func() bool { return g.inFlight() == 0 })
-		if len(g.requests()) != 1 {
-			t.Error("sent again for nobody")
+		until(t, "the request has ended", func() bool { n, _ := g.Open(); return n == 0 })
+		if len(g.requests()) != 1 || g.inFlight() != 0 {
+			t.Error("sent again for nobody, or left on the books")
 		}
 		text := g.get(t, "/metrics")
 		if !strings.Contains(text, `adpdeck_gateway_outcomes_total{outcome="cancelled"} 1`) {
@@ -254,7 +279,7 @@ func TestPanics(t *testing.T) {
 		until(t, "the books are empty", func() bool { n, _ := g.Open(); return n == 0 && g.inFlight() == 0 })
 	}
 	left.Store(-1)
-	g.engines.ran = func(model.Target, http.Header, []byte) (int, string, bool) { panic("ours") }
+	g.engines.ran = func(model.Target, http.Header, []byte) (model.Target, string, bool) { panic("ours") }
 	resp, _ := g.post(t, "/v1/chat/completions", `{}`)
 	if resp.StatusCode != 200 && resp.StatusCode != 500 {
 		t.Errorf("%d", resp.StatusCode)

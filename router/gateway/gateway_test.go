@@ -334,6 +334,28 @@ func TestUnknownModel(t *testing.T) {
 	}
 }
 
+// TestTokenizersAreAskedInTurn leaves one that fails alone.
+func TestTokenizersAreAskedInTurn(t *testing.T) {
+	g := newRig(t, rigOptions{workers: 3, ranks: 1, spec: model.GatewaySpec{Tokenize: "engine"}})
+	g.engines.dumb = "w1"
+	g.engines.tokens = func([]byte) ([]uint32, error) { return []uint32{1, 2, 3, 4, 5}, nil }
+	for i := range 20 {
+		g.post(t, "/v1/completions", fmt.Sprintf(`{"model":"m","prompt":"prompt %d"}`, i))
+	}
+	g.engines.mu.Lock()
+	defer g.engines.mu.Unlock()
+	at := map[string]int{}
+	for _, w := range g.engines.asked {
+		at[w]++
+	}
+	if at["w1"] != 1 || at["w0"] < 5 || at["w2"] < 5 {
+		t.Errorf("asked %v", at)
+	}
+	if text := g.get(t, "/metrics"); !strings.Contains(text, `adpdeck_gateway_prompts_total{how="tokenized"} 20`) {
+		t.Errorf("not all were tokenised")
+	}
+}
+
 // TestSeriesAreOfLiveWorkers is report A15.
 func TestSeriesAreOfLiveWorkers(t *testing.T) {
 	g := newRig(t, rigOptions{})

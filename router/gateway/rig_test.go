@@ -40,8 +40,10 @@ type fakeEngines struct {
 	answered map[model.Target]int
 	channel  string
 	tokens   func(body []byte) ([]uint32, error)
-	ran      func(t model.Target, h http.Header, body []byte) (int, string, bool)
+	ran      func(t model.Target, h http.Header, body []byte) (model.Target, string, bool)
 	client   *http.Transport
+	dumb     string   // the worker without a tokenizer
+	asked    []string // the workers whose tokenizer was asked
 }
 
 func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error) {
@@ -61,16 +63,19 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	return up, err
 }
 
-func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (int, string, bool) {
+func (f *fakeEngines) RanOn(t model.Target, h http.Header, body []byte) (model.Target, string, bool) {
 	if f.ran != nil {
 		return f.ran(t, h, body)
 	}
 	n, err := strconv.Atoi(h.Get("X-Ran"))
-	return n, "header", err == nil
+	return model.Target{Worker: t.Worker, Rank: n}, "header", err == nil
 }
 
-func (f *fakeEngines) Tokenize(_ context.Context, _ string, _ model.Route, body []byte) (engine.TokenList, error) {
-	if f.tokens == nil {
+func (f *fakeEngines) Tokenize(_ context.Context, worker string, _ model.Route, body []byte) (engine.TokenList, error) {
+	f.mu.Lock()
+	f.asked = append(f.asked, worker)
+	f.mu.Unlock()
+	if f.tokens == nil || worker == f.dumb {
 		return engine.TokenList{}, errors.New("no tokenizer")
 	}
 	ids, err := f.tokens(body)

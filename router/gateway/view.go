@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -24,6 +25,7 @@ type view struct {
 	mu      sync.Mutex // guards what follows
 	at      time.Time
 	workers []model.EngineSpec
+	fails   map[asked]time.Time // until when
 }
 
 // list returns the workers, at most viewTime old. It is not to be written.
@@ -42,25 +44,62 @@ func serves(w *model.EngineSpec, name string) bool {
 	return name == "" || len(w.Models) == 0 || slices.Contains(w.Models, name)
 }
 
-// tokenize asks a worker that serves the model, another one each time.
+// tokenize asks a worker that serves the model, another one each time. One that
+// fails is left alone for a while: workers that do not say what they serve may
+// serve something else.
 func (v *view) tokenize(ctx context.Context, name string, route model.Route, body []byte) ([]uint32, error) {
 	list := v.list()
 	from := v.next.Add(1)
-	err := error(refusal(404, "model_not_found", "no worker serves the model"))
+	err := errors.New("no worker serves the model")
+	tries := 0
 	for k := range list {
 		w := &list[(from+uint64(k))%uint64(len(list))]
-		if !serves(w, name) {
+		if !serves(w, name) || v.failing(name, w.ID) {
 			continue
 		}
 		var got engine.TokenList
 		if got, err = v.engines.Tokenize(ctx, w.ID, route, body); err == nil {
 			return got.Tokens, nil
 		}
-		if k > 0 || ctx.Err() != nil {
-			break // two are enough to know that it does not work
+		if ctx.Err() != nil {
+			break
+		}
+		if !errors.Is(err, engine.ErrTokenizerBusy) {
+			v.failed(name, w.ID)
+		}
+		if tries++; tries == maxTries {
+			break
 		}
 	}
 	return nil, err
+}
+
+// maxTries is how many workers are asked to tokenise one prompt, failTime how long
+// one that failed is not asked for that model, maxFailing how many of those are
+// remembered.
+const (
+	maxTries   = 3
+	failTime   = time.Minute
+	maxFailing = 4096
+)
+
+// asked is a worker that was asked for a model.
+type asked struct{ model, worker string }
+
+func (v *view) failing(name, worker string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	until, ok := v.fails[asked{name, worker}]
+	return ok && v.clock.Now().Before(until)
+}
+
+func (v *view) failed(name, worker string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.fails == nil || len(v.fails) >= maxFailing {
+		v.fails = map[asked]time.Time{}
+	}
+	v.fails[asked{name, worker}] = v.clock.Now().Add(failTime)
 }
 
 // global finds the rank that its engines' number names. Where groups of workers

@@ -69,12 +69,29 @@ func (r *Reader) begin(call func(context.Context)) bool {
 	return true
 }
 
+// known returns the tokens of the conversation's beginning that this prompt begins
+// with too, and where it ends in text: where tokenisers begin anew in this prompt
+// as they did in the last.
+func (j *job) known() (tokens []uint32, at int, ok bool) {
+	f := &j.form
+	tokens, at, ok = j.r.memory.known(j.source.Conv, j.hasher, f.text)
+	if ok && f.plain {
+		ok = at == len(f.text) || f.text[at] == '\n'
+	} else if ok {
+		_, ok = slices.BinarySearch(f.ends, at)
+	}
+	if !ok {
+		return nil, 0, false
+	}
+	return tokens, at, true
+}
+
 // remembered fills p with what is known of the conversation's beginning.
 func (j *job) remembered(p *Prompt, m *modelState) bool {
 	if m.distrusted() {
 		return false
 	}
-	known, at, ok := j.r.memory.known(j.source.Conv, j.hasher, j.form.text)
+	known, at, ok := j.known()
 	if !ok {
 		return false
 	}
@@ -88,7 +105,7 @@ func (j *job) remembered(p *Prompt, m *modelState) bool {
 // tokenize asks for the tokens, hands the prompt on and then, without anybody
 // waiting, compares tails with wholes where that is due.
 func (j *job) tokenize(ctx context.Context, m *modelState, p Prompt, hand func(Prompt)) error {
-	known, at, _ := j.r.memory.known(j.source.Conv, j.hasher, j.form.text)
+	known, at, _ := j.known()
 	if m.trusted() {
 		tokens, hd, err := j.pieces(ctx, m, known, at, nil)
 		if err == nil {

@@ -183,7 +183,7 @@ func TestTailsAreWholes(t *testing.T) {
 		defer r.Close()
 		piece := rapid.StringMatching(`[a-d \n.<|é]{0,20}`)
 		talks := []*talk{{route: model.RouteChat}, {route: model.RouteChat, tools: true}, {route: model.RouteCompletions}}
-		for range 40 {
+		for range 25 {
 			i := rapid.IntRange(0, 2).Draw(t, "talk")
 			k := talks[i]
 			switch {
@@ -262,6 +262,23 @@ func TestWhatDoesNotDivideIsNotTrusted(t *testing.T) {
 				t.Error("it is trusted")
 			}
 		})
+	}
+}
+
+// TestACutOfTheLastTurnMayBeNoneNow changes what follows a cut: the old word goes
+// on.
+func TestACutOfTheLastTurnMayBeNoneNow(t *testing.T) {
+	r := newReader(t, ModeEngine, &toy{})
+	for range enough {
+		r.models.of("m").compared(true)
+	}
+	for _, text := range []string{"word\n", "wordabcd and more", "word\nand more\n", "word\nand more"} {
+		got := r.Read(t.Context(), source(t, model.RouteCompletions, "c", fmt.Sprintf(`{"prompt":%q}`, text)))
+		r.settle()
+		want, _ := (&toy{}).tokenize(t.Context(), "m", model.RouteCompletions, []byte(fmt.Sprintf(`{"prompt":%q}`, text)))
+		if diff := cmp.Diff(hashed(want, ""), got.Locals); diff != "" || got.Tokens != len(want) {
+			t.Errorf("%q (%s): %d tokens, want %d", text, got.How, got.Tokens, len(want))
+		}
 	}
 }
 
