@@ -59,7 +59,7 @@ func (o *Options) defaults() {
 			},
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    256,
-			IdleConnTimeout:        30 * time.Second,
+			IdleConnTimeout:        4 * time.Second, // engines close after 5 s (uvicorn): no request meets a connection that is being closed
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableCompression:     true,
 		}
