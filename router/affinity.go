@@ -94,10 +94,13 @@ func (r *Router) tie(b *booking) {
 		return
 	}
 	bind, ok := r.binds.Get(key)
-	if !ok {
+	switch {
+	case !ok:
 		t.tied, t.conv.served = true, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
 		r.makeRoom(key)
+	case bind.Target.Rank == model.NoRank && bind.Target.Worker == t.target.Worker:
+		bind.Target = t.target // whose engine picked the rank until now
 	}
 	r.binds.Set(key, bind)
 	r.owners.bound(key, r.now)

@@ -51,7 +51,7 @@ func (r *Router) fits(w *worker, b *booking) bool {
 		return true // which rank has room for it, prePlace knows
 	}
 	bind, ok := r.bound(key) // a bound one may go to a rank that takes no new ones
-	return ok && bind.Target.Worker == w.spec.ID && w.answers(bind.Target.Rank) && !excludes(r.exclude, bind.Target) &&
+	return ok && bind.Target.Worker == w.spec.ID && bind.Target.Rank != model.NoRank && w.answers(bind.Target.Rank) && !excludes(r.exclude, bind.Target) &&
 		g.states[bind.Target.Rank].NumActiveRequests < g.hardCap
 }
 
