@@ -200,11 +200,9 @@ func (r *Router) Block(t model.Target, blocked bool) error {
 		return nil
 	}
 	s.blocked = blocked
-	if blocked { // who waits for it may go elsewhere
-		r.steer.queue.Unpin(int32(r.slot(t)))
-	}
 	r.stamp++
 	r.reconfigure()
+	r.requeue() // who waits for it may go elsewhere
 	what := t.String() + " is blocked: nothing new goes there"
 	if !blocked {
 		what = t.String() + " is no longer blocked"

@@ -203,6 +203,7 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 		p.act()
 	}
 	r.enter(cmd, p)
+	r.requeue()
 }
 
 // writeAll gives every object its new value and reports whether settings or
