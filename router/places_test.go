@@ -51,4 +51,3 @@ func TestBlockSizeThatNobodyBelieves(t *testing.T) {
 	b.join(t, spec("w0", 1))
 	b.Snapshot()
 }
-

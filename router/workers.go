@@ -218,7 +218,7 @@ func (r *Router) relist() {
 		return workerTarget(a.spec.ID).Compare(*workerTarget(b.spec.ID))
 	})
 	r.loads = make([]workerLoad, len(r.workers))
-	r.serves = audiences{some: slices.ContainsFunc(r.workers, func(w *worker) bool { return len(w.spec.Models) > 0 })}
+	r.serves = audiencesOf(r.workers)
 	r.steer.picks = slices.ContainsFunc(r.workers, (*worker).picks)
 	r.steer.caps = slices.ContainsFunc(r.workers, func(w *worker) bool { return w.spec.MaxNumActiveRequests > 0 })
 }
