@@ -121,6 +121,10 @@ func (l *Load) ReportPending(slot int32, tokens int, asOf time.Duration) {
 	s.foreign = rest
 }
 
+// ReportNothing says that nobody knows any more what other traffic a slot has
+// to prefill; what is left of our own bookings stays as it was reported.
+func (l *Load) ReportNothing(slot int32) { l.slot(slot).foreign = 0 }
+
 // Pending is what is still to be prefilled on a slot, in tokens.
 func (l *Load) Pending(slot int32) int64 {
 	s := l.slot(slot)
