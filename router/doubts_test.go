@@ -50,3 +50,37 @@ func TestDoubtEndsWithoutAScreen(t *testing.T) {
 		})
 	}
 }
+
+// TestAGuessDisprovesNothing: a request that finds less than was guessed says
+// nothing of what events have told, and the doubt goes on.
+func TestAGuessDisprovesNothing(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, withBlocks,
+		inMode(model.ModeKV, fieldValue(noAffinity, "none"), fieldValue("router_predicted_ttl_secs", "60")))
+	e := newEngine(b, 0)
+	rank := at("w0", 1)
+	e.serve(rank, prompt(1, 2, 3, 4))
+	e.wire = func(model.Target, uint64, []byte) {}
+	e.serve(rank, prompt(5))
+	e.wire = nil
+	e.serve(rank, prompt(6))
+	b.clock.advance(time.Second)
+	e.serve(rank, prompt(7))
+	if row := indexOf(t, b, rank); row.Feed != model.FeedDoubt {
+		t.Fatalf("%+v", row)
+	}
+	ask := func(tokens []uint32, cached int) {
+		id, _ := b.routed(t, "", asks(rank), of(tokens))
+		b.FirstToken(id, model.Usage{Ran: rank, CachedTokens: cached})
+		b.Done(id, model.OutcomeOK)
+		b.clock.advance(time.Second)
+	}
+	ask(prompt(1, 2, 3, 4, 20, 21, 22, 23), 64)
+	ask(prompt(1, 2, 3, 4, 20, 21, 22, 23), 64) // the one before broke off before it was computed
+	if row := indexOf(t, b, rank); row.Feed != model.FeedDoubt || row.Device < 6 {
+		t.Fatalf("%+v", row)
+	}
+	ask(prompt(1, 2, 3, 4, 30), 0)
+	if row := indexOf(t, b, rank); row.Feed != model.FeedLive {
+		t.Fatalf("%+v", row)
+	}
+}
