@@ -96,7 +96,7 @@ func (r *Router) tie(b *booking) {
 	bind, ok := r.binds.Get(key)
 	switch {
 	case !ok:
-		t.tied, t.conv.served = true, false
+		t.tied, t.conv.tiedBy, t.conv.served = true, b.ID, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
 		r.makeRoom(key)
 	case bind.Target.Rank == model.NoRank && bind.Target.Worker == t.target.Worker:
@@ -138,7 +138,7 @@ func (r *Router) untie(b *booking, failed bool) {
 	if t.conv.startedBy == b.ID {
 		t.conv.starting.Rank = model.NoRank
 	}
-	if !failed || !t.tied || t.conv.served {
+	if !failed || !t.tied || t.conv.tiedBy != b.ID || t.conv.served {
 		return
 	}
 	key := t.conv.data.Key
