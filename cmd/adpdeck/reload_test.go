@@ -58,7 +58,9 @@ func (r *reloading) write(temperature, more string, workers ...string) {
 	}
 }
 
-func (r *reloading) temperature() float64 { return r.live.Snapshot().Settings.ClusterConfig.Temperature }
+func (r *reloading) temperature() float64 {
+	return r.live.Snapshot().Settings.ClusterConfig.Temperature
+}
 
 func (r *reloading) workers() (ids string) {
 	for _, w := range r.plan().serve.Workers {
