@@ -94,10 +94,13 @@ func (r *Router) tie(b *booking) {
 		return
 	}
 	bind, ok := r.binds.Get(key)
-	if !ok {
-		t.tied, t.conv.served = true, false
+	switch {
+	case !ok:
+		t.tied, t.conv.tiedBy, t.conv.served = true, b.ID, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
 		r.makeRoom(key)
+	case bind.Target.Rank == model.NoRank && bind.Target.Worker == t.target.Worker:
+		bind.Target = t.target // whose engine picked the rank until now
 	}
 	r.binds.Set(key, bind)
 	r.owners.bound(key, r.now)
@@ -135,7 +138,7 @@ func (r *Router) untie(b *booking, failed bool) {
 	if t.conv.startedBy == b.ID {
 		t.conv.starting.Rank = model.NoRank
 	}
-	if !failed || !t.tied || t.conv.served {
+	if !failed || !t.tied || t.conv.tiedBy != b.ID || t.conv.served {
 		return
 	}
 	key := t.conv.data.Key
@@ -197,11 +200,9 @@ func (r *Router) Block(t model.Target, blocked bool) error {
 		return nil
 	}
 	s.blocked = blocked
-	if blocked { // who waits for it may go elsewhere
-		r.steer.queue.Unpin(int32(r.slot(t)))
-	}
 	r.stamp++
 	r.reconfigure()
+	r.requeue() // who waits for it may go elsewhere
 	what := t.String() + " is blocked: nothing new goes there"
 	if !blocked {
 		what = t.String() + " is no longer blocked"

@@ -110,3 +110,23 @@ func TestBindingsEndInTime(t *testing.T) {
 		}
 	}
 }
+
+// TestAnOldTurnEndsNoNewBinding: a turn that was open at a worker when it left
+// fails after its conversation was bound anew to the same rank of the next one;
+// what it had bound is gone, and the new binding stays.
+func TestAnOldTurnEndsNoNewBinding(t *testing.T) {
+	b := newBench(t, 0, 0, model.PolicyDefault, room(2), inMode(model.ModeKV))
+	b.join(t, spec("w0", 1))
+	old, _ := b.routed(t, "c")
+	b.leave(t, "w0")
+	b.join(t, spec("w0", 1))
+	id, _ := b.routed(t, "c")
+	b.Done(old, model.OutcomeError)
+	if c := b.conv(t, "c"); c.Bound != at("w0", 0) || c.Pin != model.PinAuto {
+		t.Fatalf("%+v", c)
+	}
+	b.Done(id, model.OutcomeError)
+	if c := b.conv(t, "c"); c.Pin != model.PinNone {
+		t.Fatalf("%+v", c)
+	}
+}

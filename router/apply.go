@@ -28,6 +28,9 @@ type plan struct {
 	refusal *model.Refusal
 }
 
+// planner plans a command under the lock.
+type planner func(*model.Command) plan
+
 func refuse(code model.RefusalCode, next, format string, args ...any) plan {
 	return plan{refusal: refusal(code, next, format, args...)}
 }
@@ -43,12 +46,19 @@ func refusal(code model.RefusalCode, next, format string, args ...any) *model.Re
 // and acts once. The reply is the caller's to read, not to write.
 func (r *Router) Apply(cmd model.Command) model.Reply {
 	now := r.clock.Now()
-	reply := r.applyAt(now, &cmd)
+	reply := r.applyAt(now, &cmd, r.plan)
 	r.endDoubts(now) // a resync is carried out without the lock
 	return reply
 }
 
-func (r *Router) applyAt(now time.Time, cmd *model.Command) model.Reply {
+// Answered returns the first answer to a command id, if it is remembered.
+func (r *Router) Answered(id string) (first model.Reply, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers.Get(id)
+}
+
+func (r *Router) applyAt(now time.Time, cmd *model.Command, by planner) model.Reply {
 	r.lock(now)
 	defer r.unlock()
 	if ref := checkID(cmd.ID); ref != nil {
@@ -57,7 +67,7 @@ func (r *Router) applyAt(now time.Time, cmd *model.Command) model.Reply {
 	if first, ok := r.answers.Get(cmd.ID); ok {
 		return first
 	}
-	reply := r.apply(cmd)
+	reply := r.apply(cmd, by)
 	r.answers.Add(cmd.ID, reply)
 	r.answered += len(reply.Items)
 	for r.answered > maxAnswerItems && r.answers.Len() > 1 {
@@ -76,13 +86,13 @@ func checkID(id string) *model.Refusal {
 	return nil
 }
 
-func (r *Router) apply(cmd *model.Command) model.Reply {
+func (r *Router) apply(cmd *model.Command, by planner) model.Reply {
 	p := plan{refusal: checkCommand(cmd)}
 	if p.refusal == nil {
 		p.refusal = r.checkVersion(cmd)
 	}
 	if p.refusal == nil {
-		p = r.plan(cmd)
+		p = by(cmd)
 	}
 	if p.refusal != nil {
 		return model.Reply{ID: cmd.ID, Version: r.version, Refusal: p.refusal, Items: p.items}
@@ -203,6 +213,7 @@ func (r *Router) commit(cmd *model.Command, p *plan) {
 		p.act()
 	}
 	r.enter(cmd, p)
+	r.requeue()
 }
 
 // writeAll gives every object its new value and reports whether settings or

@@ -35,27 +35,52 @@ func (r *Router) planSet(cmd *model.Command) plan {
 		seen[o] = true
 	}
 	next := *r.settings
-	befores, err := model.SetFields(&next, cmd.Set)
-	if err != nil {
-		var ref *model.Refusal
-		if !errors.As(err, &ref) {
-			ref = refusal(model.RefusedBounds, "", "set: %v", err)
-		}
-		return plan{refusal: ref}
+	p, befores := r.planValues(cmd, cmd.Set, &next)
+	if p.refusal != nil {
+		return p
 	}
-	if n := len(next.Weights); n > maxWeights && n > len(r.settings.Weights) {
-		return refuse(model.RefusedFull, "set those of ranks that are gone for good back to 1", "set: weights of %d ranks, at most %d are kept", n, maxWeights)
-	}
-	if ref := r.checkEligible("set", &next, nil); ref != nil {
-		return plan{refusal: ref}
-	}
-	p := plan{changes: r.diff(r.settings, &next)}
 	var parts []string
 	for i, v := range cmd.Set {
 		parts = append(parts, r.settingText(v.Field, v.Target, befores[i], model.FieldText(&next, v.Field, targetOf(v))))
 	}
 	p.what = list(parts)
 	return p
+}
+
+// planValues plans to set values in next, which are the settings in force, and
+// returns what they were.
+func (r *Router) planValues(cmd *model.Command, values []model.FieldValue, next *model.Settings) (p plan, befores []string) {
+	befores, err := model.SetFields(next, values)
+	if err != nil {
+		var ref *model.Refusal
+		if !errors.As(err, &ref) {
+			ref = refusal(model.RefusedBounds, "", "%s: %v", cmd.Verb, err)
+		}
+		return plan{refusal: ref}, nil
+	}
+	if n := len(next.Weights); n > maxWeights && n > len(r.settings.Weights) {
+		return refuse(model.RefusedFull, "set those of ranks that are gone for good back to 1", "%s: weights of %d ranks, at most %d are kept", cmd.Verb, n, maxWeights), nil
+	}
+	if ref := r.checkEligible(string(cmd.Verb), next, nil); ref != nil {
+		return plan{refusal: ref}, nil
+	}
+	return plan{changes: r.diff(r.settings, next)}, befores
+}
+
+// Reload sets what a settings file says now, as one version under the command's
+// id; it is Apply for who has a file. differ lists the values in which the file
+// is not what is in force, and is called with the lock at most once: not where the id was
+// answered before, or the command is refused for its own sake. Weights may be of
+// ranks that have not joined yet, as at the start. What is written down as done is what
+// told says of so many values.
+func (r *Router) Reload(cmd model.Command, differ func(model.Settings) []model.FieldValue, told func(values int) string) model.Reply {
+	return r.applyAt(r.clock.Now(), &cmd, func(cmd *model.Command) plan {
+		next := *r.settings
+		values := differ(next)
+		p, _ := r.planValues(cmd, values, &next)
+		p.what = told(len(values))
+		return p
+	})
 }
 
 func targetOf(v model.FieldValue) model.Target {

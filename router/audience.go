@@ -3,7 +3,6 @@ package router
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"adpdeck/router/cluster"
@@ -30,8 +29,22 @@ var (
 // that all serve all.
 type audiences struct {
 	some    bool // some worker names its models
-	byModel map[string]*audience
+	named   map[string]bool
+	byModel map[string]*audience // all models that nobody names under ""
 	byLane  map[int32]*audience
+}
+
+// audiencesOf are those of a list of workers.
+func audiencesOf(workers []*worker) (v audiences) {
+	for _, w := range workers {
+		for _, name := range w.spec.Models {
+			if v.named == nil {
+				v.named = map[string]bool{}
+			}
+			v.some, v.named[name] = true, true
+		}
+	}
+	return v
 }
 
 // audience is who serves one model.
@@ -58,9 +71,13 @@ func (r *Router) serving(req *model.Request) error {
 	if !r.serves.some || name == "" {
 		return nil
 	}
-	a := r.serves.byModel[name]
+	group := name
+	if !r.serves.named[name] {
+		group = "" // who names no model serves it, whatever clients call it
+	}
+	a := r.serves.byModel[group]
 	if a == nil {
-		if a = r.newAudience(name); a == nil {
+		if a = r.newAudience(group); a == nil {
 			return fmt.Errorf("request %d: %w: %.100q is not among %s; ask for one of them", req.ID, ErrNoModel, name, r.modelNames())
 		}
 	}
@@ -91,7 +108,7 @@ func (r *Router) newAudience(name string) *audience {
 	if v.byModel == nil {
 		v.byModel, v.byLane = map[string]*audience{}, map[int32]*audience{}
 	}
-	if a.only != nil && len(v.byModel) < math.MaxInt32-modelLanes {
+	if a.only != nil {
 		a.lane = modelLanes + int32(len(v.byModel))
 		v.byLane[a.lane] = a
 	}

@@ -20,8 +20,9 @@ type conv struct {
 	// on its way to.
 	starting  model.Target
 	startedBy int64
-	served    bool // a turn had its first token where the binding is
-	held      bool // in the tracker's held list
+	tiedBy    int64 // the turn that made its newest binding
+	served    bool  // a turn had its first token where the binding is
+	held      bool  // in the tracker's held list
 	links     [2]convLinks
 }
 

@@ -110,7 +110,7 @@ func (r *Router) noteIndex(t *turn) {
 	}
 	held := t.heldOn(t.target.Rank)
 	// An engine computes a prompt's last block also where it holds it.
-	if held-t.cached > r.know.blockTokens() {
+	if held-t.cached > r.know.blockTokens() && !t.guess {
 		r.disprove(t.target)
 	}
 	s.told++

@@ -1,6 +1,8 @@
 package router
 
 import (
+	"time"
+
 	"adpdeck/router/load"
 	"adpdeck/router/model"
 )
@@ -28,11 +30,19 @@ func (r *Router) Sent(id int64, channel string) {
 // does nothing.
 func (r *Router) Cached(id int64, u model.Usage) {
 	now := r.clock.Now()
+	if guess := r.cached(now, id, u); guess != nil {
+		r.know.remember(guess, now.Sub(r.start))
+	}
+	r.endDoubts(now)
+}
+
+// cached returns what is to be remembered of a rank that its engine picked.
+func (r *Router) cached(now time.Time, id int64, u model.Usage) (guess *note) {
 	r.lock(now)
 	defer r.unlock()
 	b := r.book.Get(id)
 	if b == nil || b.Worker == load.Gone || !b.Value.first {
-		return
+		return nil
 	}
 	t := &b.Value
 	fresh := t.unsaid && !u.CachedUnknown
@@ -40,40 +50,42 @@ func (r *Router) Cached(id int64, u model.Usage) {
 		t.unsaid, t.cached = false, min(max(u.CachedTokens, 0), t.prompt)
 	}
 	r.stamp++
-	r.ranLate(b, &u)
+	guess = r.ranLate(b, &u)
 	if !fresh {
-		return
+		return guess
 	}
 	if c := t.conv; c != nil {
 		c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, false
 		r.convs.touch(c, &r.stamp)
 	}
 	if t.ran.Rank == model.NoRank {
-		return // its engine picked the rank and does not tell
+		return nil // its engine picked the rank and does not tell
 	}
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.hits, t)
 	r.addHit(&r.rank(t.ran).hits, t)
 	r.noteIndex(t)
+	return guess
 }
 
 // ranLate takes the rank that an engine used where only the end of its answer
-// says it.
-func (r *Router) ranLate(b *booking, u *model.Usage) {
+// says it. It returns what is to be remembered of a rank that was picked.
+func (r *Router) ranLate(b *booking, u *model.Usage) (guess *note) {
 	t := &b.Value
 	if r.rank(u.Ran) == nil {
-		return
+		return nil
 	}
 	switch {
 	case t.picks && b.Rank == model.NoRank && u.Ran.Worker == t.target.Worker:
-		r.picked(b, u.Ran)
+		guess = r.picked(b, u.Ran)
 	case !t.picks && b.Rank != model.NoRank && t.proof != nil && !t.proven:
 		t.proven = true
 		r.prove(t.proof, t.target, u.Ran, evidenceOf(u.Evidence))
 		r.begun(b, true)
 	default:
-		return
+		return nil
 	}
 	t.ran = u.Ran
 	r.followRank(b, true)
+	return guess
 }

@@ -84,3 +84,17 @@ func TestRankOfAnEngineThatPicksComesLate(t *testing.T) {
 		t.Error("the books do not balance")
 	}
 }
+
+// TestPickedLateIsRemembered: an engine that picks the rank and says which at the
+// end of its answer has its guess there.
+func TestPickedLateIsRemembered(t *testing.T) {
+	b := newBench(t, 0, 0, model.PolicyDefault, room(4), inMode(model.ModeKV))
+	b.join(t, spec("w0", 2, picking, func(s *model.WorkerSpec) { s.KVEvents = false }))
+	id, _ := b.routed(t, "", of(prompt(1, 2, 3)))
+	b.FirstToken(id, model.Usage{Ran: model.Target{Rank: model.NoRank}, CachedUnknown: true})
+	b.Cached(id, model.Usage{Ran: at("w0", 1), Evidence: "usage"})
+	b.Done(id, model.OutcomeOK)
+	if row := indexOf(t, b, at("w0", 1)); row.Device != 3 {
+		t.Fatalf("%+v", row)
+	}
+}

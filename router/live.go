@@ -175,9 +175,9 @@ func (r *Router) Restarted(worker string, rank int, why string) {
 // restart since the last time.
 func (k *knowledge) wipe(s *source) (fresh bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock() // what the new process tells comes after the wipe
 	fresh = s.restarts == s.wiped
 	s.wiped, s.awaited = s.restarts, fresh
-	s.mu.Unlock()
 	if !fresh {
 		return false
 	}

@@ -67,6 +67,7 @@ type lookup struct {
 	blocks  []uint64 // the same, for the load
 	matches prefix.Matches
 	side    prefix.Matches
+	guesses []bool // by slot: what it holds is a guess; empty for none
 	known   *prefix.Matcher
 	guessed *prefix.Matcher
 	of      *prefix.Index // whose matcher guessed is
@@ -220,6 +221,7 @@ func (k *knowledge) look(req *model.Request, now time.Duration) (*lookup, error)
 // match finds what each rank holds of the chain.
 func (l *lookup) match(k *knowledge, now time.Duration) {
 	l.gen = k.gen.Load() // before, so that a change meanwhile shows
+	l.guesses = l.guesses[:0]
 	g := k.guess.Load()
 	guessing := g != nil && g.index != nil
 	if guessing {
@@ -262,16 +264,19 @@ func some(blocks []int32) bool {
 // merge lets guesses stand where nothing is known, or where they are longer.
 func (l *lookup) merge(g *guesses) {
 	m, s := &l.matches, &l.side
+	l.guesses = append(l.guesses, make([]bool, len(m.Device))...)
 	for i := range m.Device {
 		switch {
 		case i >= len(s.Device) || i >= len(g.only):
-		case g.only[i]:
+		case g.only[i], g.side && s.Device[i] > m.Device[i]+m.Host[i]+m.Disk[i]:
 			m.Device[i], m.Host[i], m.Disk[i] = s.Device[i], 0, 0
-		case g.side && s.Device[i] > m.Device[i]+m.Host[i]+m.Disk[i]:
-			m.Device[i], m.Host[i], m.Disk[i] = s.Device[i], 0, 0
+			l.guesses[i] = true
 		}
 	}
 }
+
+// isGuess reports that what a slot is said to hold is a guess.
+func (l *lookup) isGuess(slot int) bool { return l.text || slot < len(l.guesses) && l.guesses[slot] }
 
 // expire lets guesses run out, at most ten times a second of router time.
 func (k *knowledge) expire(g *guesses, now time.Duration) {

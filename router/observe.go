@@ -70,6 +70,7 @@ func (r *Router) observe(now time.Time, worker string, at time.Time, loads []mod
 			l := &w.ranks[k].load
 			l.ReportedAt = time.Time{}
 			l.Active, l.Queued, l.Tokens, l.PendingTokens, l.KVUsedBlocks, l.KVTotalBlocks = 0, 0, 0, 0, 0, 0
+			r.steer.tier.ReportNothing(l.Target)
 			continue
 		}
 		r.observeRank(w, k, at, &loads[i])
@@ -91,13 +92,15 @@ func (r *Router) observeRank(w *worker, k int, at time.Time, in *model.RankRepor
 		l.PendingTokens = pending
 		r.steer.tier.ReportPending(l.Target, pending, at.Sub(r.start)-reachWithin)
 	} else {
+		r.steer.tier.Load().ReportNothing(w.slots[k])
 		l.PendingTokens = int(r.steer.tier.Load().Pending(w.slots[k]))
 	}
 	l.KVUsedBlocks, l.KVTotalBlocks = 0, 0
-	if total := whole(in.KVTotalBlocks, w.spec.KVBlocks); total > 0 && whole(in.KVUsedBlocks, -1) >= 0 {
-		l.KVUsedBlocks, l.KVTotalBlocks = whole(in.KVUsedBlocks, 0), total
-		r.steer.tier.ReportKV(l.Target, l.KVUsedBlocks)
+	used := whole(in.KVUsedBlocks, -1)
+	if total := whole(in.KVTotalBlocks, w.spec.KVBlocks); total > 0 && used >= 0 {
+		l.KVUsedBlocks, l.KVTotalBlocks = used, total
 	}
+	r.steer.tier.ReportKV(l.Target, used)
 }
 
 // whole is a figure as a count, otherwise where it is none.
@@ -109,14 +112,23 @@ func whole(m model.Maybe, otherwise int) int {
 }
 
 // Unobserved says that an engine's figures could not be had, and why; it may hold
-// foreign text. Those from before stay, with their age.
+// foreign text. Those from before stay, with their age; once they are no longer
+// live no choice is made on them.
 func (r *Router) Unobserved(worker string, why string) {
 	now := r.clock.Now()
 	r.lock(now)
 	defer r.unlock()
-	if at, ok := r.byID[worker]; ok {
-		r.stamp++
-		r.workers[at].told.missing = cut(why, maxWhyBytes)
+	at, ok := r.byID[worker]
+	if !ok {
+		return
+	}
+	w := r.workers[at]
+	r.stamp++
+	w.told.missing = cut(why, maxWhyBytes)
+	if r.now.Sub(w.told.observed) > metricsStale {
+		for k := range w.ranks {
+			r.steer.tier.ReportNothing(w.ranks[k].load.Target)
+		}
 	}
 }
 

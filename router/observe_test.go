@@ -174,3 +174,54 @@ func TestUnknownCache(t *testing.T) {
 		t.Fatalf("nobody knows whether it should have spoken: %+v", s.Findings)
 	}
 }
+
+// TestFiguresThatComeNoMore: what an engine said last is shown with its age, but
+// once it is stale no rank is avoided for it.
+func TestFiguresThatComeNoMore(t *testing.T) {
+	for name, silence := range map[string]func(b *bench){
+		"the worker's": func(b *bench) {
+			b.Unobserved("w0", "connection refused")
+			if b.steer.tier.Load().Pending(b.workers[0].slots[0]) == 0 {
+				t.Error("forgotten at once")
+			}
+			b.clock.advance(2 * metricsStale)
+			b.Unobserved("w0", "connection refused")
+		},
+		"one rank's": func(b *bench) {
+			b.clock.advance(time.Second)
+			b.Observe("w0", b.clock.Now(), reports(0, 0)[1:])
+		},
+		"some figures": func(b *bench) {
+			b.clock.advance(time.Second)
+			b.Observe("w0", b.clock.Now(), reports(0, 0))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 1, 2, model.PolicyDefault, withBlocks,
+				inMode(model.ModeLockstep, fieldValue(noAffinity, "none"), fieldValue("active_decode_blocks_threshold", "0.5")))
+			b.clock.advance(time.Second)
+			in := reports(0, 0)
+			for k := range in {
+				in[k].KVUsedBlocks, in[k].KVTotalBlocks, in[k].PendingTokens = 1, 64, 0
+			}
+			in[0].KVUsedBlocks, in[0].PendingTokens = 60, 1<<20
+			b.Observe("w0", b.clock.Now(), in)
+			to := func() (ranks [2]int) {
+				for range 4 {
+					id, got := b.routed(t, "")
+					b.FirstToken(id, model.Usage{Ran: got})
+					b.Done(id, model.OutcomeOK)
+					ranks[got.Rank]++
+				}
+				return ranks
+			}
+			if got := to(); got != [2]int{0, 4} {
+				t.Fatalf("before: %v", got)
+			}
+			silence(b)
+			if got := to(); got[0] == 0 {
+				t.Fatalf("after: %v", got)
+			}
+		})
+	}
+}

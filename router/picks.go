@@ -70,14 +70,15 @@ func (r *Router) handOver(w *worker, b *booking, tookNs int64) error {
 	if t.reach = reachable(g.matches[0], t.prompt); t.looked {
 		t.reach = min(t.known, t.prompt)
 	}
-	r.tieWorker(t)
+	r.tieWorker(b)
 	r.stamp++
 	r.decide(w, 0, tookNs)
 	return nil
 }
 
 // tieWorker binds a conversation to the worker, or to the rank once it is known.
-func (r *Router) tieWorker(t *turn) {
+func (r *Router) tieWorker(b *booking) {
+	t := &b.Value
 	if t.conv == nil || !r.affinity() && (r.scored() || r.policy() != model.PolicyConversation) {
 		return
 	}
@@ -88,7 +89,7 @@ func (r *Router) tieWorker(t *turn) {
 	bind, ok := r.binds.Get(key)
 	switch {
 	case !ok:
-		t.tied, t.conv.served = true, false
+		t.tied, t.conv.tiedBy, t.conv.served = true, b.ID, false
 		bind = pin.Binding{Target: t.target, Source: model.PinAuto}
 		r.makeRoom(key)
 	case bind.Source == model.PinAuto && bind.Target.Worker == t.target.Worker && t.target.Rank != model.NoRank:
@@ -124,7 +125,7 @@ func (r *Router) picked(b *booking, ran model.Target) (guess *note) {
 	}
 	c.data.Last = t.target
 	if t.target == ran {
-		r.tieWorker(t)
+		r.tieWorker(b)
 	}
 	return guess
 }

@@ -117,10 +117,16 @@ func (r *Router) ask(w *worker, b *booking) {
 		return
 	}
 	p.probes++
-	r.watch(append(r.probes, &probe{
+	q := &probe{
 		proof: p, request: b.ID, decision: t.decision, target: t.target, gen: r.know.gen.Load(), sent: r.now,
 		chain: slices.Clone(t.trail), held: slices.Clone(t.held), crossed: make([]bool, len(w.ranks)),
-	}))
+	}
+	r.book.Each(func(k *booking) { // whose blocks may come yet
+		if k.Worker == w.index && k.Rank != model.NoRank {
+			q.cross(&k.Value)
+		}
+	})
+	r.watch(append(r.probes, q))
 }
 
 // watch replaces the list of probes.
@@ -145,16 +151,22 @@ type probe struct {
 	first    time.Time // its first token, zero before
 	chain    []prefix.Chain
 	held     []int  // tokens that each rank of its worker held before
-	crossed  []bool // ranks that were sent the same blocks since
+	crossed  []bool // ranks that were sent the same blocks since, or just before
 }
 
 // crossed notes on the probes that a rank was sent blocks that they look for.
 func (r *Router) crossed(t *turn) {
 	for _, p := range r.probes {
-		if n := len(p.chain); len(t.trail) >= n && t.trail[n-1] == p.chain[n-1] && p.target.Worker == t.target.Worker &&
-			t.target.Rank != p.target.Rank && t.target.Rank < len(p.crossed) {
-			p.crossed[t.target.Rank] = true
-		}
+		p.cross(t)
+	}
+}
+
+// cross notes a request that was sent to another rank of the worker with all
+// the blocks that the probe looks for.
+func (p *probe) cross(t *turn) {
+	if n := len(p.chain); len(t.trail) >= n && t.trail[n-1] == p.chain[n-1] && p.target.Worker == t.target.Worker &&
+		t.target.Rank != p.target.Rank && t.target.Rank >= 0 && t.target.Rank < len(p.crossed) {
+		p.crossed[t.target.Rank] = true
 	}
 }
 
@@ -297,6 +309,6 @@ func (r *Router) ranOn(id int64, decision uint64, ran model.Target) {
 	if b == nil || b.Value.decision != decision || b.Rank == model.NoRank {
 		return
 	}
-	b.Value.ran = ran
+	b.Value.ran, b.Value.proven = ran, true
 	r.followRank(b, true)
 }

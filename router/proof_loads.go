@@ -25,7 +25,7 @@ func (r *Router) proveByLoads(w *worker, at time.Time, loads []model.RankReport)
 		return
 	}
 	t := &b.Value
-	t.proven = true
+	r.begun(b, true)
 	ran := model.Target{Worker: w.spec.ID, Rank: rank}
 	r.prove(t.proof, t.target, ran, evidenceLoads)
 	r.ranOn(b.ID, t.decision, ran)

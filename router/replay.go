@@ -42,6 +42,7 @@ func (r *Router) onFeed(t model.Target, do func(s *source)) {
 	if !s.gone {
 		s.tell(now)
 		do(s)
+		s.noteDoubt()
 		r.askReplay(s)
 		restart = s.tellsRestart()
 	}
@@ -77,5 +78,6 @@ func (r *Router) tick(now time.Time, s *source) {
 	}
 	s.tell(now)
 	s.feed.Tick(s.now)
+	s.noteDoubt()
 	r.askReplay(s)
 }

@@ -51,7 +51,7 @@ func (r *Router) fits(w *worker, b *booking) bool {
 		return true // which rank has room for it, prePlace knows
 	}
 	bind, ok := r.bound(key) // a bound one may go to a rank that takes no new ones
-	return ok && bind.Target.Worker == w.spec.ID && w.answers(bind.Target.Rank) && !excludes(r.exclude, bind.Target) &&
+	return ok && bind.Target.Worker == w.spec.ID && bind.Target.Rank != model.NoRank && w.answers(bind.Target.Rank) && !excludes(r.exclude, bind.Target) &&
 		g.states[bind.Target.Rank].NumActiveRequests < g.hardCap
 }
 
@@ -102,10 +102,12 @@ func (r *Router) room(lane int32) bool {
 }
 
 // wake routes the requests of the queue whose turn has come. It is called with
-// the lock before each unlock. One that finds no room after all keeps its place.
+// the lock before each unlock. One that finds no room after all keeps its place;
+// those behind it wait too, unless it is what it must not go to that holds it.
 func (r *Router) wake() {
 	s := &r.steer
 	var stuck []int32
+	var aside []cluster.Waiting[*parked]
 	ready := func(lane int32) bool {
 		for _, l := range stuck {
 			if l == lane {
@@ -117,26 +119,35 @@ func (r *Router) wake() {
 	for s.queue.Len() > 0 {
 		w, stale, ok := s.queue.Pop(r.elapsed(), &r.settings.ClusterConfig, ready)
 		if !ok {
-			return
+			break
 		}
 		if stale && w.Payload.look != nil {
 			w.Payload.look.match(r.know, r.elapsed())
 		}
-		from := w.Slot
-		if !r.again(w, woken) {
-			stuck = append(stuck, from, s.lane)
+		switch from := w.Slot; {
+		case r.again(&w, woken):
+		case len(w.Payload.req.Exclude) > 0 && len(aside) < maxAside:
+			aside = append(aside, w)
+		default:
+			s.queue.Return(w)
+			stuck = append(stuck, from, w.Slot)
 		}
+	}
+	for _, w := range aside {
+		s.queue.Return(w)
 	}
 }
 
+// maxAside bounds the requests that one wake passes over.
+const maxAside = 64
+
 // again routes a request that waited. It reports false when it waits on, in the
-// lane that choose named.
-func (r *Router) again(w cluster.Waiting[*parked], rule roomRule) bool {
+// lane that choose named: the caller returns it to the queue.
+func (r *Router) again(w *cluster.Waiting[*parked], rule roomRule) bool {
 	p := w.Payload
 	d, slot, err := r.route(r.wallNow(), p.req, p.look, p.matches, rule)
 	if errors.Is(err, ErrFull) {
 		w.Slot = r.steer.lane
-		r.steer.queue.Return(w)
 		return false
 	}
 	p.answer <- routed{d, slot, err}
@@ -144,12 +155,14 @@ func (r *Router) again(w cluster.Waiting[*parked], rule roomRule) bool {
 }
 
 // requeue lets all who wait choose anew what they wait for, in their order:
-// ranks have come, gone or died.
+// ranks have come, gone or died, or an operator has changed what holds them.
 func (r *Router) requeue() {
 	if r.steer.queue.Len() == 0 {
 		return
 	}
 	for _, w := range r.steer.queue.Empty() {
-		r.again(w, refuses)
+		if !r.again(&w, refuses) {
+			r.steer.queue.Return(w)
+		}
 	}
 }

@@ -219,7 +219,7 @@ func (r *Router) prePlace(w *worker, b *booking, policy model.Policy) (rank int,
 	}
 	bind, ok := r.bound(c.data.Key)
 	switch {
-	case !ok || bind.Target.Worker != w.spec.ID || !w.answers(bind.Target.Rank) || excludes(r.exclude, bind.Target):
+	case !ok || bind.Target.Worker != w.spec.ID || bind.Target.Rank == model.NoRank || !w.answers(bind.Target.Rank) || excludes(r.exclude, bind.Target):
 		return model.NoRank, byEngine, model.NoRank
 	case g.states[bind.Target.Rank].NumActiveRequests < g.hardCap:
 		return bind.Target.Rank, byBinding, model.NoRank

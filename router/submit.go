@@ -39,6 +39,7 @@ type turn struct {
 	margin    model.Maybe
 	looked    bool           // the index was asked
 	text      bool           // with hashes of text
+	guess     bool           // what some rank of the worker was said to hold is a guess
 	unsaid    bool           // the engine did not say what it found in its cache
 	held      []int          // by rank of the worker: tokens that it was said to hold
 	chain     []prefix.Chain // to remember where the engine tier puts it, empty for nothing to remember
@@ -204,6 +205,7 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 		block := r.know.blockTokens()
 		for _, slot := range r.places[b.Worker].slots {
 			t.held = append(t.held, l.held(int(slot), block))
+			t.guess = t.guess || l.isGuess(int(slot))
 		}
 		r.view.shared.note(l, r.elapsed())
 	}

@@ -10,6 +10,7 @@ import (
 	"adpdeck/router/adp"
 	"adpdeck/router/cluster"
 	"adpdeck/router/model"
+	"adpdeck/router/prefix/event"
 )
 
 // ErrSpec is returned by Join for a worker that cannot be.
@@ -132,6 +133,8 @@ func (r *Router) checkSpec(spec *model.WorkerSpec) error {
 	case r.know.room > 0 && r.rankCount()-had+spec.Ranks > r.know.room:
 		return fmt.Errorf("(%q) with %d ranks: there is room for %d in all and %d are there: raise Config.MaxRanks",
 			spec.ID, spec.Ranks, r.know.room, r.rankCount()-had)
+	case spec.BlockTokens > event.MaxBlockTokens:
+		return fmt.Errorf("(%q) has blocks of %d tokens: give at most %d", spec.ID, spec.BlockTokens, event.MaxBlockTokens)
 	case spec.BlockTokens < 0 || spec.BlockTokens > 0 && block > 0 && spec.BlockTokens != block:
 		return fmt.Errorf("%q has blocks of %d tokens, others of %d: give all engines one block size", spec.ID, spec.BlockTokens, block)
 	case spec.StartRank < 0 || spec.MaxNumActiveRequests < 0 || spec.MaxBatchedTokens < 0 || spec.KVBlocks < 0:
@@ -150,23 +153,20 @@ func (r *Router) rankCount() (n int) {
 // admit gives a new worker its place. It is routed to at once.
 func (r *Router) admit(spec *model.WorkerSpec) error {
 	r.setBlock(spec.BlockTokens)
-	base, err := r.steer.tier.AddWorker(cluster.Worker{
+	slots, err := r.steer.tier.AddWorker(cluster.Worker{
 		ID: spec.ID, Ranks: spec.Ranks, MaxRequests: spec.MaxNumActiveRequests,
 		MaxBatchedTokens: spec.MaxBatchedTokens, KVBlocks: spec.KVBlocks,
 	})
 	if err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
-	w := &worker{spec: *spec, index: r.book.Add(spec.Ranks), joined: r.now}
+	w := &worker{spec: *spec, index: r.book.Add(spec.Ranks), slots: slots, joined: r.now}
 	w.spec.Models = slices.Clone(spec.Models)
 	w.number, _ = r.steer.tier.Number(spec.ID)
 	for len(r.places) <= w.index {
 		r.places = append(r.places, nil)
 	}
 	r.places[w.index] = w
-	for k := range spec.Ranks {
-		w.slots = append(w.slots, base+int32(k))
-	}
 	r.furnish(w, 0)
 	r.workers = append(r.workers, w)
 	r.relist()
@@ -218,7 +218,7 @@ func (r *Router) relist() {
 		return workerTarget(a.spec.ID).Compare(*workerTarget(b.spec.ID))
 	})
 	r.loads = make([]workerLoad, len(r.workers))
-	r.serves = audiences{some: slices.ContainsFunc(r.workers, func(w *worker) bool { return len(w.spec.Models) > 0 })}
+	r.serves = audiencesOf(r.workers)
 	r.steer.picks = slices.ContainsFunc(r.workers, (*worker).picks)
 	r.steer.caps = slices.ContainsFunc(r.workers, func(w *worker) bool { return w.spec.MaxNumActiveRequests > 0 })
 }

@@ -32,7 +32,7 @@ type house struct {
 	httpLn net.Listener
 	feedLn net.Listener
 
-	mu  sync.Mutex // held by a reload
+	mu  sync.Mutex // held by a reload; guards now
 	now plan       // as last read
 }
 
@@ -97,7 +97,8 @@ func (h *house) run(ctx context.Context) error {
 		return nil
 	})
 	wg.Go(func() { h.tick(all) })
-	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(h.now.serve.Workers), "router_mode", h.now.settings.RouterMode)
+	was := h.plan()
+	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(was.serve.Workers), "router_mode", was.settings.RouterMode)
 
 	hup, unhook := hangups()
 	defer unhook()
@@ -117,6 +118,13 @@ func (h *house) run(ctx context.Context) error {
 	stop()
 	wg.Wait()
 	return err
+}
+
+// plan is what was read last.
+func (h *house) plan() plan {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
 }
 
 // tick lets the gateway free what was handed out and never came back.
@@ -148,7 +156,7 @@ func (h *house) drain() {
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
 	open, _ := h.front.Open()
-	h.log.Info("draining", "open", open, "drain_secs", h.now.serve.Gateway.DrainSecs)
+	h.log.Info("draining", "open", open, "drain_secs", h.plan().serve.Gateway.DrainSecs)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -5,54 +5,48 @@ import (
 	"reflect"
 	"strings"
 
-	"adpdeck/router/engine"
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
 )
 
-// reload reads the settings file again and carries out what differs: workers
-// come, go and change; settings are set by one command under its id, so that it
-// stands in the history and can be undone. What an operator changed since the
+// reload reads the settings file again and carries out what differs: settings
+// are set by one command under its id, so that it stands in the history and can be
+// undone; then workers come, go and change. What an operator changed since the
 // start is overruled by the file. On any error nothing changes.
 func (h *house) reload(cmd model.Command) model.Reply {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	state := h.live.Snapshot()
-	refused := func(code model.RefusalCode, next string, err error) model.Reply {
-		return model.Reply{ID: cmd.ID, Version: state.Version, Refusal: &model.Refusal{Code: code, Message: "reload: " + err.Error(), Next: next}}
+	if first, ok := h.live.Answered(cmd.ID); ok {
+		return first
 	}
-	if cmd.Expect != 0 && cmd.Expect != state.Version {
-		return refused(model.RefusedConflict, "look at it and send the command again with the new version", fmt.Errorf("v%d is not current, v%d is", cmd.Expect, state.Version))
+	refused := func(next string, err error) model.Reply {
+		return model.Reply{
+			ID: cmd.ID, Version: h.live.Snapshot().Version,
+			Refusal: &model.Refusal{Code: model.RefusedFile, Message: "reload: " + err.Error(), Next: next},
+		}
 	}
 	p, err := h.read()
 	if err == nil {
-		err = engine.Check(p.serve.Workers)
+		err = h.fleet.Check(p.serve.Workers)
 	}
 	if err != nil {
-		return refused(model.RefusedFile, "mend the file and reload again; nothing was changed", err)
+		return refused("mend the file and reload again; nothing was changed", err)
 	}
 	if what := needsRestart(&h.now.serve, &p.serve); what != "" {
-		return refused(model.RefusedFile, "restart serve, or put the old value back; nothing was changed", fmt.Errorf("%s cannot change while it serves", what))
+		return refused("restart serve, or put the old value back; nothing was changed", fmt.Errorf("%s cannot change while it serves", what))
 	}
-	values := settings.Changes(state.Settings, p.settings)
-	trial := state.Settings
-	if _, err := model.SetFields(&trial, values); err != nil {
-		return refused(model.RefusedBounds, "mend the file and reload again; nothing was changed", err)
+	workers, planned := changedWorkers(h.now.serve.Workers, p.serve.Workers), false
+	reply := h.live.Reload(cmd, func(from model.Settings) []model.FieldValue {
+		planned = true
+		return settings.Changes(from, p.settings)
+	}, func(values int) string { return "reload: " + told(values, workers) })
+	if !reply.Accepted || !planned {
+		return reply
 	}
-	workers := changedWorkers(h.now.serve.Workers, p.serve.Workers)
 	if err := h.fleet.Set(p.serve.Workers); err != nil {
-		return refused(model.RefusedFile, "see the events; reload again", err)
+		return refused("reload again: the settings were set, not all workers", err)
 	}
 	h.now = p
-	reply := model.Reply{ID: cmd.ID, Accepted: true, Version: state.Version}
-	if len(values) > 0 {
-		set := cmd
-		set.Verb, set.Set, set.Expect = model.VerbSet, values, 0
-		if reply = h.live.Apply(set); !reply.Accepted {
-			return reply
-		}
-	}
-	reply.What = "reload: " + told(len(values), workers)
 	return reply
 }
 

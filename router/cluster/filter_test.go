@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -295,8 +296,11 @@ func TestSlotsOfWorkers(t *testing.T) {
 	if r.Free(0, 5) || r.load.Counters().Strays != 1 {
 		t.Error("the end of a request on a removed worker counts as a stray")
 	}
-	if base, err := r.AddWorker(Worker{ID: "n", Ranks: 3}); err != nil || base != 4 {
-		t.Errorf("reused slots start at %d, want 4: %v", base, err)
+	if slots, err := r.AddWorker(Worker{ID: "n", Ranks: 3}); err != nil || !slices.Equal(slots, []int32{4, 5, 6}) {
+		t.Errorf("slots %v, want those that are free: %v", slots, err)
+	}
+	if slots, err := r.AddWorker(Worker{ID: "more", Ranks: 2}); err != nil || !slices.Equal(slots, []int32{7, 12}) {
+		t.Errorf("slots %v, want the one that is free and the next: %v", slots, err)
 	}
 	if f, ok := r.Figures(target("n", 2), 0); !ok || f.Requests != 0 {
 		t.Errorf("a new worker inherits load: %+v", f)

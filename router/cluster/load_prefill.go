@@ -128,6 +128,14 @@ func (l *Load) ReportPending(slot int32, tokens int, asOf time.Duration) {
 // that the engine reported as it began, as many as fit into one step.
 func (s *slotLoad) running(chunk int64) int64 { return min(s.reported, s.pending+s.foreign, chunk) }
 
+// ReportNothing says that nobody knows any more what other traffic a slot has
+// to prefill, nor what its running step does; what is left of our own bookings
+// stays as it was reported.
+func (l *Load) ReportNothing(slot int32) {
+	s := l.slot(slot)
+	s.foreign, s.reported = 0, 0
+}
+
 // Pending is what is still to be prefilled on a slot, in tokens.
 func (l *Load) Pending(slot int32) int64 {
 	s := l.slot(slot)

@@ -227,21 +227,6 @@ func (q *Queue[T]) enter(k *Waiting[T]) {
 	k.lane.push(k)
 }
 
-// Unpin moves the requests that wait for a slot, which has gone, to the shared
-// lane, where any rank may take them. It returns how many.
-func (q *Queue[T]) Unpin(slot int32) int {
-	l := q.lanes[slot]
-	if l == nil {
-		return 0
-	}
-	delete(q.lanes, slot)
-	for _, k := range l.heap {
-		k.Slot, k.lane = SharedLane, &q.shared
-		q.shared.push(k)
-	}
-	return len(l.heap)
-}
-
 func (q *Queue[T]) remove(k *Waiting[T]) {
 	k.lane.remove(k.index)
 	if k.Slot != SharedLane && len(k.lane.heap) == 0 {

@@ -84,10 +84,7 @@ func TestQueueLanes(t *testing.T) {
 	if q.Backlog(3) != 1 || q.Backlog(-1) != 0 || q.Backlog(9) != 0 {
 		t.Error("backlog")
 	}
-	if n := q.Unpin(3); n != 1 || q.Backlog(-1) != 1 || q.Unpin(3) != 0 {
-		t.Errorf("unpinned %d", n)
-	}
-	if w, ok := q.Remove(1); !ok || w.Slot != -1 {
+	if w, ok := q.Remove(1); !ok || w.Slot != 3 {
 		t.Errorf("removed %+v", w)
 	}
 	if w, stale, ok := q.Pop(5*time.Second, &cfg, busy()); !ok || w.ID != 3 || stale || q.Len() != 0 {

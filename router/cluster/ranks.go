@@ -44,7 +44,19 @@ func (r *Router) SetCapacity(t model.Target, c Capacity) bool {
 	return r.set(t, func(s *slot) { s.cap, s.batch, s.kvTotal = c.MaxRequests, c.MaxBatchedTokens, c.KVBlocks })
 }
 
-// ReportKV takes an engine's count of KV blocks in use on a rank.
+// ReportNothing says that an engine's figures of a rank cannot be had any more:
+// it is no longer overloaded by them, nor has it other traffic than ours.
+func (r *Router) ReportNothing(t model.Target) bool {
+	s, ok := r.Slot(t)
+	if ok {
+		r.load.ReportNothing(s)
+		r.ReportKV(t, -1)
+	}
+	return ok
+}
+
+// ReportKV takes an engine's count of KV blocks in use on a rank, below 0 for
+// unknown.
 func (r *Router) ReportKV(t model.Target, used int) bool {
 	return r.set(t, func(s *slot) { s.kvUsed = used })
 }

@@ -2,23 +2,24 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"adpdeck/router/model"
 )
 
-// AddWorker adds a worker; its ranks get the slots base … base+Ranks-1, which
-// stay theirs until it is removed. Ranks that Resize adds later may have any.
-func (r *Router) AddWorker(w Worker) (base int32, err error) {
+// AddWorker adds a worker and returns the slots of its ranks, by rank, which stay
+// theirs until it is removed. They are the lowest that are free, in a row or not,
+// so that slots lie below the most ranks that there ever were at one time.
+func (r *Router) AddWorker(w Worker) (slots []int32, err error) {
 	if _, ok := r.byID[w.ID]; ok || w.ID == "" {
-		return 0, fmt.Errorf("%w: id %q is empty or taken", ErrWorker, w.ID)
+		return nil, fmt.Errorf("%w: id %q is empty or taken", ErrWorker, w.ID)
 	}
 	if w.Ranks < 1 {
-		return 0, fmt.Errorf("%w: %s has %d ranks: give at least 1", ErrWorker, w.ID, w.Ranks)
+		return nil, fmt.Errorf("%w: %s has %d ranks: give at least 1", ErrWorker, w.ID, w.Ranks)
 	}
-	base = r.room(w.Ranks)
-	if int(base)+w.Ranks > MaxSlots {
-		return 0, fmt.Errorf("%w: %s: more than %d ranks in all", ErrWorker, w.ID, MaxSlots)
+	if r.used()+w.Ranks > MaxSlots {
+		return nil, fmt.Errorf("%w: %s: more than %d ranks in all", ErrWorker, w.ID, MaxSlots)
 	}
 	at := int32(-1)
 	for i := range r.workers {
@@ -33,11 +34,9 @@ func (r *Router) AddWorker(w Worker) (base int32, err error) {
 	}
 	r.byID[w.ID] = at
 	r.workers[at] = worker{Worker: w}
-	for k := range w.Ranks {
-		r.occupy(at, k, base+int32(k))
-	}
+	r.more(at, w.Ranks)
 	r.resize()
-	return base, nil
+	return slices.Clone(r.workers[at].slots), nil
 }
 
 // Resize gives a worker more ranks, or takes its last ones away with all that
@@ -57,12 +56,21 @@ func (r *Router) Resize(now time.Duration, id string, ranks int) error {
 		r.vacate(now, w.slots[len(w.slots)-1])
 		w.slots = w.slots[:len(w.slots)-1]
 	}
-	for k := len(w.slots); k < ranks; k++ {
-		r.occupy(at, k, r.room(1))
-	}
+	r.more(at, ranks)
 	w.Ranks = ranks
 	r.resize()
 	return nil
+}
+
+// more gives a worker free slots until it has so many.
+func (r *Router) more(at int32, ranks int) {
+	free := int32(0)
+	for k := len(r.workers[at].slots); k < ranks; k++ {
+		for int(free) < len(r.slots) && r.slots[free].worker >= 0 {
+			free++
+		}
+		r.occupy(at, k, free)
+	}
 }
 
 // occupy gives a rank a free slot.
@@ -94,21 +102,6 @@ func (r *Router) used() (n int) {
 		}
 	}
 	return n
-}
-
-// room finds n free slots in a row, the first that fit.
-func (r *Router) room(n int) int32 {
-	run := 0
-	for i := range r.slots {
-		if r.slots[i].worker >= 0 {
-			run = 0
-			continue
-		}
-		if run++; run == n {
-			return int32(i - n + 1)
-		}
-	}
-	return int32(len(r.slots) - run)
 }
 
 // RemoveWorker removes a worker with all that is booked on it; ends that come

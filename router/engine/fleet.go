@@ -91,22 +91,36 @@ func (f *Fleet) fillGaps(ctx context.Context) {
 	}
 }
 
+// Check says what is wrong with workers for Set; it changes nothing.
+func (f *Fleet) Check(workers []model.EngineSpec) error {
+	_, _, err := f.prepare(workers)
+	return err
+}
+
+// prepare makes workers that nothing has begun yet, and their order.
+func (f *Fleet) prepare(workers []model.EngineSpec) (next map[string]*worker, order []string, err error) {
+	if err := Check(workers); err != nil {
+		return nil, nil, err
+	}
+	next = make(map[string]*worker, len(workers))
+	for i := range workers {
+		w, err := newWorker(f, &workers[i])
+		if err != nil {
+			return nil, nil, err
+		}
+		next[w.spec.ID] = w
+		order = append(order, w.spec.ID)
+	}
+	return next, order, nil
+}
+
 // Set changes the workers to those given: who is gone leaves the sink, who is
 // new joins, who changed is watched anew under the same id, so that pins stay;
 // all others notice nothing. On an error of Check nothing changes.
 func (f *Fleet) Set(workers []model.EngineSpec) error {
-	if err := Check(workers); err != nil {
+	next, order, err := f.prepare(workers)
+	if err != nil {
 		return err
-	}
-	next := make(map[string]*worker, len(workers))
-	order := make([]string, 0, len(workers))
-	for i := range workers {
-		w, err := newWorker(f, &workers[i])
-		if err != nil {
-			return err
-		}
-		next[w.spec.ID] = w
-		order = append(order, w.spec.ID)
 	}
 	f.set.Lock()
 	defer f.set.Unlock()

@@ -177,14 +177,14 @@ type View struct {
 func (t *Table) View(worker string) *View { return &View{table: t, worker: worker} }
 
 // Get returns the rank that conv is bound to at this worker, without touching
-// its recency.
+// its recency. A binding to the worker alone leaves the rank open.
 func (v *View) Get(conv string) (rank int, ok bool) {
 	key, ok := Decode(conv)
 	if !ok {
 		return 0, false
 	}
 	b, ok := v.table.lru.Peek(key)
-	if !ok || b.Target.Worker != v.worker {
+	if !ok || b.Target.Worker != v.worker || b.Target.Rank == model.NoRank {
 		return 0, false
 	}
 	return b.Target.Rank, true
