@@ -29,6 +29,7 @@ const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 60 * time.Second
 	writeTimeout  = 60 * time.Second
+	lastTimeout   = time.Second // of a write when the request's time is up
 	idleTimeout   = 120 * time.Second
 )
 
@@ -59,6 +60,8 @@ type Gateway struct {
 	prompts *prompt.Reader
 	leases  *leases
 
+	patience time.Duration // with a body: bodyTimeout, a test's is shorter
+
 	ids  atomic.Int64 // of requests, given
 	held atomic.Int64 // bytes of bodies
 
@@ -81,6 +84,7 @@ func New(o Options) (*Gateway, error) {
 	g := &Gateway{
 		router: o.Router, engines: o.Engines, spec: o.Spec, clock: o.Clock, log: o.Log,
 		direct: transport(), view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
+		patience: bodyTimeout,
 	}
 	g.hard, g.stop = context.WithCancel(context.Background())
 	g.prompts = prompt.New(prompt.Options{Mode: o.Spec.Tokenize, BlockTokens: o.Router.BlockTokens, Tokenize: g.view.tokenize, Clock: o.Clock})
@@ -150,6 +154,7 @@ func only(method string, next http.Handler) http.Handler {
 // ServeHTTP answers a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Tick()
+	g.bound(w, r)
 	g.mux.ServeHTTP(w, r)
 }
 

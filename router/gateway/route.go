@@ -78,7 +78,10 @@ func (g *Gateway) routeOnly(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
-	a, err := g.placeFor(w, r)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(g.hard, func() { cancel(errStopped) })()
+	a, err := g.placeFor(ctx, w, r)
 	if err != nil {
 		refuse(w, problemOf(err))
 		return
@@ -86,16 +89,15 @@ func (g *Gateway) routeOnly(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, a)
 }
 
-func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer, error) {
+func (g *Gateway) placeFor(ctx context.Context, w http.ResponseWriter, r *http.Request) (*routeAnswer, error) {
 	var ask routeAsk
-	if err := decode(w, r, &ask, knownFields); err != nil {
+	if err := g.decode(ctx, w, r, &ask, knownFields); err != nil {
 		return nil, err
 	}
 	req, how, err := g.request(r, &ask)
 	if err != nil {
 		return nil, err
 	}
-	ctx := r.Context()
 	if s := g.spec.QueueTimeoutSecs; s > 0 {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeoutCause(ctx, seconds(s), errQueue)
@@ -215,10 +217,12 @@ const (
 )
 
 // decode reads a JSON body, an empty one as {}.
-func decode(w http.ResponseWriter, r *http.Request, into any, strict bool) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+func (g *Gateway) decode(ctx context.Context, w http.ResponseWriter, r *http.Request, into any, strict bool) error {
+	held := int64(0)
+	defer func() { g.held.Add(-held) }()
+	raw, err := g.take(ctx, w, r, &held)
 	if err != nil {
-		return problemOf(err)
+		return err
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil
@@ -255,7 +259,7 @@ func (g *Gateway) routeFirst(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var ask firstAsk
-	if err := decode(w, r, &ask, knownFields); err != nil {
+	if err := g.decode(r.Context(), w, r, &ask, knownFields); err != nil {
 		refuse(w, problemOf(err))
 		return
 	}
