@@ -39,6 +39,7 @@ type fakeEngines struct {
 	failed   map[model.Target]int
 	answered map[model.Target]int
 	channel  string
+	key      string // of the engines
 	tokens   func(body []byte) ([]uint32, error)
 	ran      func(t model.Target, h http.Header, body []byte) (int, string, bool)
 	client   *http.Transport
@@ -53,6 +54,9 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	}
 	u, err := url.Parse(s.URL)
 	up := engine.Upstream{Base: u, Header: http.Header{}, Strip: []string{"X-Data-Parallel-Rank", "X-Session-Id"}, Channel: f.channel, Transport: f.client}
+	if f.key != "" {
+		up.Header.Set("Authorization", "Bearer "+f.key)
+	}
 	if t.Rank != model.NoRank {
 		up.Header.Set("X-Data-Parallel-Rank", strconv.Itoa(t.Rank))
 	} else {
