@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"adpdeck/router/gateway/body"
@@ -104,7 +105,7 @@ func (t *trip) read(r *http.Request) error {
 		return refusal(http.StatusBadRequest, "bad_request", "the field model is not text: name a model of /v1/models")
 	}
 	source := convid.None
-	t.req.Conv.Model = name.Str
+	t.req.Conv.Model = strings.Clone(name.Str) // it is kept, the body is not
 	if t.req.Conv.ID, source, err = convid.Read(t.doc, r.Header); err != nil {
 		return err
 	}

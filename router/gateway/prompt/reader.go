@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -223,14 +224,14 @@ func (j *job) fill(p *Prompt, tokens []uint32, hd head) {
 	}
 }
 
-// saltOf is the cache salt of a request.
+// saltOf is the cache salt of a request. It holds nothing of the body.
 func saltOf(d *body.Doc) string {
 	if v := d.Get("cache_salt"); v.Type == gjson.String {
-		return v.Str
+		return strings.Clone(v.Str)
 	}
 	if v := d.Get("nvext"); v.IsObject() {
 		if v = v.Get("cache_salt"); v.Type == gjson.String {
-			return v.Str
+			return strings.Clone(v.Str)
 		}
 	}
 	return ""
