@@ -228,11 +228,12 @@ func TestTokenize(t *testing.T) {
 		for worker, ask := range map[string]struct {
 			route model.Route
 			body  string
+			want  error
 		}{
-			"t": {model.RouteChat, string(chat)}, "s": {model.RouteChat, string(chat)},
-			"v": {model.RouteCompletions, `{"prompt":[1,2]}`},
+			"t": {model.RouteChat, string(chat), ErrNoTokenizer}, "s": {model.RouteChat, string(chat), ErrTokenizerRefused},
+			"v": {model.RouteCompletions, `{"prompt":[1,2]}`, ErrTokenizerRefused},
 		} {
-			if _, err := r.fleet.Tokenize(t.Context(), worker, ask.route, []byte(ask.body)); !errors.Is(err, ErrNoTokenizer) {
+			if _, err := r.fleet.Tokenize(t.Context(), worker, ask.route, []byte(ask.body)); !errors.Is(err, ask.want) {
 				t.Errorf("%s: %v", worker, err)
 			}
 		}

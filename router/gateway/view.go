@@ -2,12 +2,15 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adpdeck/router/engine"
+	"adpdeck/router/gateway/prompt"
 	"adpdeck/router/model"
 )
 
@@ -42,11 +45,13 @@ func serves(w *model.EngineSpec, name string) bool {
 	return name == "" || len(w.Models) == 0 || slices.Contains(w.Models, name)
 }
 
-// tokenize asks a worker that serves the model, another one each time.
+// tokenize asks a worker that serves the model, another one each time, and where
+// that does not work one more.
 func (v *view) tokenize(ctx context.Context, name string, route model.Route, body []byte) ([]uint32, error) {
 	list := v.list()
 	from := v.next.Add(1)
-	err := error(refusal(404, "model_not_found", "no worker serves the model"))
+	err := fmt.Errorf("%w: no worker serves the model", prompt.ErrRefused)
+	asked := 0
 	for k := range list {
 		w := &list[(from+uint64(k))%uint64(len(list))]
 		if !serves(w, name) {
@@ -56,9 +61,15 @@ func (v *view) tokenize(ctx context.Context, name string, route model.Route, bod
 		if got, err = v.engines.Tokenize(ctx, w.ID, route, body); err == nil {
 			return got.Tokens, nil
 		}
-		if k > 0 || ctx.Err() != nil {
-			break // two are enough to know that it does not work
+		if asked++; asked == 2 || ctx.Err() != nil {
+			break
 		}
+	}
+	switch {
+	case errors.Is(err, engine.ErrTokenizerBusy):
+		return nil, fmt.Errorf("%w: %w", prompt.ErrBusy, err)
+	case errors.Is(err, engine.ErrTokenizerRefused):
+		return nil, fmt.Errorf("%w: %w", prompt.ErrRefused, err)
 	}
 	return nil, err
 }

@@ -41,7 +41,8 @@ type Options struct {
 	// is hashed then.
 	BlockTokens func() int
 	// Tokenize asks an engine that serves the model for the tokens of a request
-	// body, in the form of the route.
+	// body, in the form of the route. It returns ErrBusy and ErrRefused, wrapped,
+	// for what says nothing against the tokeniser.
 	Tokenize func(ctx context.Context, model string, route model.Route, body []byte) ([]uint32, error)
 	Clock    interface{ Now() time.Time }
 	// Wait is how long a request waits for a tokeniser (default 30 ms), Limit how
