@@ -181,7 +181,10 @@ type watch struct{ reused, begun atomic.Bool }
 func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*http.Request, error) {
 	fields := up.Body
 	if t.hide {
-		fields = append(fields[:len(fields):len(fields)], steer.Field{Name: "stream_options.include_usage", JSON: []byte("true")})
+		// With the usage vLLM would also give what counts only beside it: one in
+		// every chunk.
+		fields = append(fields[:len(fields):len(fields)], steer.Field{Name: "stream_options.include_usage", JSON: []byte("true")},
+			steer.Field{Name: "stream_options.continuous_usage_stats"})
 	}
 	text, err := steer.Edit(t.doc.Bytes(), fields)
 	if err != nil {

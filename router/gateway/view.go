@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -84,6 +85,24 @@ func (v *view) global(rank int) (found []model.Target) {
 		}
 	}
 	return found
+}
+
+// inside is the rank of a worker that its engine's number names; header is where
+// the number was read.
+func (v *view) inside(worker string, rank int, header string) (*model.Target, error) {
+	list := v.list()
+	for i := range list {
+		w := &list[i]
+		switch {
+		case w.ID != worker || w.Ranks == 0:
+		case rank < w.StartRank || rank >= w.StartRank+w.Ranks:
+			return nil, refusal(http.StatusBadRequest, "no_such_rank", "%s asks for rank %d, and those of %s are %d to %d: it counts over all workers, X-Adpdeck-Rank inside one",
+				header, rank, worker, w.StartRank, w.StartRank+w.Ranks-1)
+		default:
+			return &model.Target{Worker: worker, Rank: rank - w.StartRank}, nil
+		}
+	}
+	return &model.Target{Worker: worker, Rank: rank}, nil // the router says what is wrong
 }
 
 // instance finds the worker with an id behind a Dynamo frontend.
