@@ -64,7 +64,8 @@ type door struct {
 	rank int // NoRank: all of them
 	life life
 	wake chan struct{} // capacity 1: check now
-	// heard is when a request through it was last answered, in nanoseconds.
+	// heard is the fleet's age when a request through it was last answered, in
+	// nanoseconds.
 	heard atomic.Int64
 }
 
