@@ -24,7 +24,8 @@ type Upstream struct {
 	// Edit does it.
 	Body []Field
 	// Channel is how the rank is told, a Channel constant of package steer.
-	Channel   string
+	Channel string
+	// Transport carries it, never nil.
 	Transport http.RoundTripper
 }
 

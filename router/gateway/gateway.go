@@ -54,7 +54,6 @@ type Gateway struct {
 
 	mux     *http.ServeMux
 	proxy   *httputil.ReverseProxy
-	direct  *http.Transport // for engines that bring none
 	metrics *metrics
 	view    *view
 	prompts *prompt.Reader
@@ -83,7 +82,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		router: o.Router, engines: o.Engines, spec: o.Spec, clock: o.Clock, log: o.Log,
-		direct: transport(), view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
+		view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
 		patience: bodyTimeout,
 	}
 	g.hard, g.stop = context.WithCancel(context.Background())
@@ -99,20 +98,6 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.mux = g.routes()
 	return g, nil
-}
-
-// transport dials engines that bring no transport of their own. Connections that
-// idle are closed before engines close them (uvicorn: 5 s), so that no request
-// meets a connection which is just being closed.
-func transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil
-	t.DisableCompression = true
-	t.ForceAttemptHTTP2 = false
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
-	t.IdleConnTimeout = 4 * time.Second
-	t.MaxResponseHeaderBytes = MaxHeaderBytes
-	return t
 }
 
 func (g *Gateway) routes() *http.ServeMux {

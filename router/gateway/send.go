@@ -129,12 +129,8 @@ func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := up.Transport
-	if rt == nil {
-		rt = t.g.direct
-	}
 	t.g.metrics.sent(t)
-	resp, err := rt.RoundTrip(req)
+	resp, err := up.Transport.RoundTrip(req)
 	if err == nil && resp.StatusCode < http.StatusOK {
 		// 101, or no status at all: nothing that a client could be given.
 		resp.Body.Close()
