@@ -254,7 +254,7 @@ func TestPanics(t *testing.T) {
 		until(t, "the books are empty", func() bool { n, _ := g.Open(); return n == 0 && g.inFlight() == 0 })
 	}
 	left.Store(-1)
-	g.engines.ran = func(model.Target, http.Header, []byte) (int, string, bool) { panic("ours") }
+	g.engines.ran = func(model.Target, http.Header, []byte) (model.Target, string, bool) { panic("ours") }
 	resp, _ := g.post(t, "/v1/chat/completions", `{}`)
 	if resp.StatusCode != 200 && resp.StatusCode != 500 {
 		t.Errorf("%d", resp.StatusCode)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
 )
 
@@ -131,6 +132,19 @@ func conv(t *testing.T, g *rig, key model.ConvKey) model.Conv {
 	}
 	t.Fatalf("no conversation %+v", key)
 	return model.Conv{}
+}
+
+// TestAnotherWorkerRanIt wants a frontend that sent a request to another of its
+// workers to be found out.
+func TestAnotherWorkerRanIt(t *testing.T) {
+	g := newRig(t, rigOptions{spec: headersOn})
+	g.engines.ran = func(model.Target, http.Header, []byte) (model.Target, string, bool) {
+		return model.Target{Worker: "w1", Rank: 1}, steer.EvidenceUsage, true
+	}
+	g.post(t, "/v1/chat/completions", `{"model":"m"}`, "X-Session-ID", "c", "X-Adpdeck-Worker", "w0", "X-Adpdeck-Rank", "0")
+	if c := conv(t, g, model.ConvKey{Model: "m", ID: "c"}); c.Lost != 1 || c.Last != (model.Target{Worker: "w1", Rank: 1}) {
+		t.Errorf("%+v", c)
+	}
 }
 
 func (g *rig) get(t *testing.T, path string) string {

@@ -41,7 +41,7 @@ type fakeEngines struct {
 	channel  string
 	key      string // of the engines
 	tokens   func(body []byte) ([]uint32, error)
-	ran      func(t model.Target, h http.Header, body []byte) (int, string, bool)
+	ran      func(t model.Target, h http.Header, body []byte) (model.Target, string, bool)
 	client   *http.Transport
 }
 
@@ -65,12 +65,12 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	return up, err
 }
 
-func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (int, string, bool) {
+func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (model.Target, string, bool) {
 	if f.ran != nil {
 		return f.ran(t, h, body)
 	}
 	n, err := strconv.Atoi(h.Get("X-Ran"))
-	return n, "header", err == nil
+	return model.Target{Worker: t.Worker, Rank: n}, "header", err == nil
 }
 
 func (f *fakeEngines) Tokenize(_ context.Context, _ string, _ model.Route, body []byte) (engine.TokenList, error) {
