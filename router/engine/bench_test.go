@@ -3,6 +3,7 @@ package engine
 import (
 	"testing"
 
+	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
 )
 
@@ -16,7 +17,7 @@ func BenchmarkUpstream(b *testing.B) {
 	for b.Loop() {
 		up, err := f.Upstream(model.Target{Worker: "s", Rank: 3}, model.RouteChat, "conv")
 		if err == nil {
-			_, err = up.Edit(body)
+			_, err = steer.Edit(body, up.Body)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -42,9 +42,18 @@ func badMetricsURL(raw string) (cause, next string) {
 func badNATS(raw string) (cause, next string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Hostname() == "" {
-		return "the address " + strconv.Quote(raw) + " is no nats server", "use nats://HOST:4222"
+		return "the address " + strconv.Quote(shown(raw)) + " is no nats server", "use nats://HOST:4222"
 	}
 	return "", ""
+}
+
+// shown is an address without the name and password that it may hold.
+func shown(raw string) string {
+	if at := strings.LastIndexByte(raw, '@'); at >= 0 {
+		scheme, _, _ := strings.Cut(raw, "//")
+		return scheme + "//" + raw[at+1:]
+	}
+	return raw
 }
 
 // splitEndpoint reads tcp://HOST:PORT of a publisher that is dialed.

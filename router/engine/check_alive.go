@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"time"
 
 	"adpdeck/router/model"
 )
@@ -12,12 +11,12 @@ import (
 // how busy it is.
 func (w *worker) check(ctx context.Context, d *door) {
 	for {
-		began := time.Now()
+		began := w.f.age()
 		why := w.ask(ctx, d)
 		if ctx.Err() != nil {
 			return
 		}
-		if why != "" && d.heard.Load() > began.UnixNano() {
+		if why != "" && d.heard.Load() > int64(began) {
 			why = "" // too busy for the question, but it answers requests
 		}
 		w.mu.Lock()
@@ -58,7 +57,7 @@ func (f *Fleet) Answered(t model.Target) {
 		return
 	}
 	if d := w.door(t.Rank); d != nil {
-		d.heard.Store(time.Now().UnixNano())
+		d.heard.Store(int64(w.f.age()))
 	}
 	if w.doubtful.Load() == 0 || t.Rank < 0 {
 		return

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -46,7 +47,7 @@ func (w *worker) fetchWith(ctx context.Context, address string, header http.Head
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if w.key != "" {
+	if w.key != "" && w.isHost(req.URL.Hostname()) {
 		req.Header.Set("Authorization", "Bearer "+w.key)
 	}
 	a := answer{sent: w.f.o.Clock.Now()}
@@ -61,15 +62,25 @@ func (w *worker) fetchWith(ctx context.Context, address string, header http.Head
 	return a, err
 }
 
+// isHost reports whether a host is the worker's own: metrics may be elsewhere, and
+// the key is none of theirs.
+func (w *worker) isHost(name string) bool {
+	return slices.ContainsFunc(w.doors, func(d *door) bool { return strings.EqualFold(hostOf(d.base), name) })
+}
+
 // under is an address below a worker's base.
 func under(base, path string) string { return strings.TrimRight(base, "/") + path }
 
-// plain says in a few words why an engine could not be asked.
+// plain says in a few words why an engine could not be asked, or not within
+// timeout (0: somebody else's).
 func plain(err error, timeout time.Duration) string {
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, errTimeout):
+		if timeout == 0 {
+			return "no answer in time"
+		}
 		return fmt.Sprintf("no answer within %v", timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused"

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -26,6 +27,7 @@ var (
 type Fleet struct {
 	o     Options
 	sink  Sink
+	born  time.Time
 	conns atomic.Uint64 // subscribers made so far: their connections' numbers never meet
 
 	set sync.Mutex // held through a change of workers
@@ -41,7 +43,7 @@ type Fleet struct {
 // Check's error for a configuration that cannot be served.
 func New(workers []model.EngineSpec, sink Sink, o Options) (*Fleet, error) {
 	o.defaults()
-	f := &Fleet{o: o, sink: sink, workers: map[string]*worker{}}
+	f := &Fleet{o: o, sink: sink, born: time.Now(), workers: map[string]*worker{}}
 	return f, f.Set(workers)
 }
 
@@ -159,6 +161,9 @@ func (f *Fleet) Set(workers []model.EngineSpec) error {
 	}
 	return errors.Join(errs...)
 }
+
+// age is a time that no clock's correction moves.
+func (f *Fleet) age() time.Duration { return time.Since(f.born) }
 
 // list are the workers in the order configured.
 func (f *Fleet) list() []*worker {

@@ -132,20 +132,17 @@ func TestUpstreamAndRan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := up.Edit([]byte(`{"routed_dp_rank":0,"model":"m"}`))
+	body, err := steer.Edit([]byte(`{"routed_dp_rank":0,"model":"m"}`), up.Body)
 	if err != nil || string(body) != `{"model":"m","routed_dp_rank":3}` || up.Channel != steer.ChannelHeaderBody || up.Base.String() != "http://s:80/x" {
 		t.Errorf("%s %v %+v", body, err, up)
-	}
-	if c := f.Channel("s", model.RouteResponses, ""); c != steer.ChannelHeader {
-		t.Error(c)
 	}
 	if up, err = f.Upstream(model.Target{Worker: "p", Rank: 1}, model.RouteChat, "c"); err != nil || up.Base.Host != "p:81" {
 		t.Error(up.Base, err)
 	}
-	if r, how, known := f.Ran(model.Target{Worker: "p", Rank: 1}, nil, nil); r != 1 || how != "port" || !known {
+	if r, how, known := f.Ran(model.Target{Worker: "p", Rank: 1}, nil, nil); r.Rank != 1 || how != "port" || !known {
 		t.Error(r, how, known)
 	}
-	if r, how, known := f.Ran(model.Target{Worker: "s", Rank: 1}, nil, []byte(`{"meta_info":{"dp_rank":2}}`)); r != 2 || how != "usage" || !known {
+	if r, how, known := f.Ran(model.Target{Worker: "s", Rank: 1}, nil, []byte(`{"meta_info":{"dp_rank":2}}`)); r.Rank != 2 || how != "usage" || !known {
 		t.Error(r, how, known)
 	}
 	for _, bad := range []model.Target{{Worker: "s", Rank: 4}, {Worker: "p", Rank: model.NoRank}, {Worker: "x"}} {
@@ -171,12 +168,9 @@ func TestADynamoFrontendMayHaveSentItElsewhere(t *testing.T) {
 		`{"nvext":{"worker_id":{"decode_worker_id":7,"decode_dp_rank":0}}}`:                   {Rank: model.NoRank},
 	} {
 		asked := model.Target{Worker: "a", Rank: 1}
-		ran, evidence, known := f.RanOn(asked, nil, []byte(body))
+		ran, evidence, known := f.Ran(asked, nil, []byte(body))
 		if ran != want || evidence != "usage" || !known {
 			t.Errorf("%s: %v %s %v", body, ran, evidence, known)
-		}
-		if r, _, known := f.Ran(asked, nil, []byte(body)); !known || (r == 1) != (want.Worker == "a") {
-			t.Errorf("%s: rank %d %v", body, r, known)
 		}
 	}
 }
@@ -228,11 +222,12 @@ func TestTokenize(t *testing.T) {
 		for worker, ask := range map[string]struct {
 			route model.Route
 			body  string
+			want  error
 		}{
-			"t": {model.RouteChat, string(chat)}, "s": {model.RouteChat, string(chat)},
-			"v": {model.RouteCompletions, `{"prompt":[1,2]}`},
+			"t": {model.RouteChat, string(chat), ErrNoTokenizer}, "s": {model.RouteChat, string(chat), ErrTokenizerRefused},
+			"v": {model.RouteCompletions, `{"prompt":[1,2]}`, ErrTokenizerRefused},
 		} {
-			if _, err := r.fleet.Tokenize(t.Context(), worker, ask.route, []byte(ask.body)); !errors.Is(err, ErrNoTokenizer) {
+			if _, err := r.fleet.Tokenize(t.Context(), worker, ask.route, []byte(ask.body)); !errors.Is(err, ask.want) {
 				t.Errorf("%s: %v", worker, err)
 			}
 		}

@@ -128,7 +128,7 @@ func (w *worker) hear() {
 	for r, s := range w.subs {
 		words := s.trouble()
 		if words != "" {
-			words = fmt.Sprintf("no kv events from %s: %s", s.endpoint, cut(words))
+			words = fmt.Sprintf("no kv events from %s: %s", shown(s.endpoint), cut(words))
 		}
 		w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: r}, words, "check the endpoint, and that the engine was started with kv events on")
 	}

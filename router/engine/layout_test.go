@@ -54,8 +54,8 @@ func TestEveryGlobalRankIsReachedOnce(t *testing.T) {
 				}
 				reached[number]++
 				said := http.Header{name: up.Header[name]}
-				if back, _, known := f.Ran(target, said, nil); !known || back != r {
-					t.Fatalf("%v said %v and was read as %d", target, said, back)
+				if back, _, known := f.Ran(target, said, nil); !known || back.Rank != r {
+					t.Fatalf("%v said %v and was read as %d", target, said, back.Rank)
 				}
 			}
 			if _, err := f.Upstream(model.Target{Worker: w.ID, Rank: w.Ranks}, model.RouteChat, ""); err == nil {

@@ -144,3 +144,64 @@ func TestAWorkerThatTheRouterRefusesIsAFinding(t *testing.T) {
 		}
 	})
 }
+
+// TestAPageThatNamesNoRankSaysNothingOfTheirNumber has an SGLang engine that
+// reports one total: its server info counts.
+func TestAPageThatNamesNoRankSaysNothingOfTheirNumber(t *testing.T) {
+	t.Parallel()
+	bubble(t, []model.EngineSpec{{ID: "w", Kind: model.EngineSGLang, URL: "http://a:80"}}, func(n *network) {
+		h := n.host("a:80")
+		h.page("/server_info", `{"version":"0.5","dp_size":2,"page_size":64}`, 200)
+		h.page("/v1/models", `{"data":[{"id":"m"}]}`, 200)
+		prometheus(h, "sglang:num_running_reqs{tp_rank=\"0\"} 7\n")
+	}, func(t *testing.T, r *rig) {
+		until(t, 3*time.Second, func() bool { return r.ranks("w") == 2 })
+		for range 60 {
+			time.Sleep(time.Second)
+			if n := r.ranks("w"); n != 2 {
+				t.Fatalf("it has %d ranks", n)
+			}
+		}
+		if s := running(r.sink, "w"); s != "" {
+			t.Errorf("the total counts as a rank's: %s", s)
+		}
+	})
+}
+
+// TestWhoNeverNamedARankDoesNotTakeItAway has a TensorRT-LLM that reports rank 0
+// alone, as older ones do, while its events come from four.
+func TestWhoNeverNamedARankDoesNotTakeItAway(t *testing.T) {
+	t.Parallel()
+	var h *host
+	bubble(t, []model.EngineSpec{{ID: "w", Kind: model.EngineTRTLLM, URL: "http://a:80"}}, func(n *network) {
+		h = n.host("a:80")
+		h.page("/metrics", `[{"iter":1,"inflightBatchingStats":{"numContextRequests":1,"numGenRequests":1}}]`, 200)
+		h.page("/kv_cache_events", `[{"event_id":1,"data":{"type":"created"},"attention_dp_rank":3}]`, 200)
+	}, func(t *testing.T, r *rig) {
+		until(t, 3*time.Second, func() bool { return r.ranks("w") == 4 })
+		for range 60 {
+			time.Sleep(time.Second)
+			if n := r.ranks("w"); n != 4 {
+				t.Fatalf("it has %d ranks", n)
+			}
+		}
+	})
+}
+
+// TestEventsDoNotHoldOnToRanksThatAreGone has an engine that comes back smaller.
+func TestEventsDoNotHoldOnToRanksThatAreGone(t *testing.T) {
+	t.Parallel()
+	row := `{"iter":1,"attentionDpRank":%d,"inflightBatchingStats":{"numContextRequests":1,"numGenRequests":1}}`
+	var h *host
+	bubble(t, []model.EngineSpec{{ID: "w", Kind: model.EngineTRTLLM, URL: "http://a:80"}}, func(n *network) {
+		h = n.host("a:80")
+		h.page("/metrics", "["+fmt.Sprintf(row, 0)+","+fmt.Sprintf(row, 3)+"]", 200)
+		h.page("/kv_cache_events", `[{"event_id":1,"data":{"type":"created"},"attention_dp_rank":3}]`, 200)
+	}, func(t *testing.T, r *rig) {
+		until(t, 3*time.Second, func() bool { return r.ranks("w") == 4 })
+		time.Sleep(time.Second)
+		h.page("/kv_cache_events", `[]`, 200)
+		h.page("/metrics", "["+fmt.Sprintf(row, 0)+","+fmt.Sprintf(row, 1)+"]", 200)
+		until(t, 10*time.Second, func() bool { return r.ranks("w") == 2 })
+	})
+}

@@ -24,9 +24,10 @@ const shrinkPages = 3
 type learnt struct {
 	spec  *model.EngineSpec
 	ranks int // 0: not known yet
-	// said is how many ranks the engine has by its own word, from where.
-	said    int
-	fewer   int // pages in a row that named as many, and less than before
+	// said is how many ranks the engine has by its own word in each place; the
+	// most counts: who names few ranks may not know of the others.
+	said    map[string]int
+	fewer   int // pages of metrics in a row that named as many, and less than before
 	fewerAs int
 
 	blockTokens, kvBlocks, maxActive, maxBatched int
@@ -41,7 +42,7 @@ func (l *learnt) begin(spec *model.EngineSpec) {
 	l.spec, l.ranks = spec, spec.Ranks
 	l.blockTokens, l.kvBlocks = spec.BlockTokens, spec.KVBlocks
 	l.maxActive, l.maxBatched = spec.MaxNumActiveRequests, spec.MaxBatchedTokens
-	l.wrong = map[string]string{}
+	l.wrong, l.said = map[string]string{}, map[string]int{}
 }
 
 // advert takes an engine's word for its size, ranks inside the worker, and
@@ -79,10 +80,12 @@ func (l *learnt) advert(from string, a *scrape.Advert) (changed bool) {
 // count takes a number of ranks.
 func (l *learnt) count(from string, n int) (changed bool) {
 	n = min(n, MaxRanks)
-	if from == fromEvents && n <= l.said {
+	before := l.said[from]
+	switch {
+	case n >= before:
+	case from == fromEvents:
 		return false // one batch is of one rank
-	}
-	if n < l.said && from == fromMetrics {
+	case from == fromMetrics:
 		if n != l.fewerAs {
 			l.fewer, l.fewerAs = 0, n
 		}
@@ -90,8 +93,18 @@ func (l *learnt) count(from string, n int) (changed bool) {
 			return false
 		}
 	}
-	l.fewer, l.fewerAs = 0, 0
-	l.said = n
+	if from == fromMetrics {
+		l.fewer, l.fewerAs = 0, 0
+	}
+	if n < before {
+		delete(l.said, fromEvents) // of ranks that are gone, perhaps
+	}
+	l.said[from] = n
+	for place, m := range l.said {
+		if m > n || m == n && place < from {
+			from, n = place, m
+		}
+	}
 	if l.spec.Ranks == 0 {
 		changed = l.ranks != n
 		l.ranks = n

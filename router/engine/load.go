@@ -230,10 +230,11 @@ func (l *loader) inside(p scrape.Page, err error) (scrape.Page, string) {
 	}
 	w := l.w
 	ranks := w.view.Load().Ranks
-	p.Inside(w.spec.StartRank, w.spec.Ranks, model.NumbersAuto)
-	if w.spec.Ranks == 0 && p.Unranked && len(p.Advertised) == 0 && len(p.Ranks) == 1 {
-		p.Advertised = []int{0} // it names no rank, so it has one
+	count := w.spec.Ranks
+	if p.Unranked {
+		count = ranks // a page that names no rank is of one, unless more are known of
 	}
+	p.Inside(w.spec.StartRank, count, model.NumbersAuto)
 	w.process(model.NoRank, p.Started)
 	if len(p.Ranks) == 0 && p.Refused.Count > 0 && ranks > 0 {
 		return p, p.Refused.List[0].Detail

@@ -208,3 +208,28 @@ func TestARestartIsTold(t *testing.T) {
 		}
 	})
 }
+
+// TestTwoProcessesAtOneAddressAreNoRestarts has a balancer in front of two
+// engines: their caches are not emptied by turns.
+func TestTwoProcessesAtOneAddressAreNoRestarts(t *testing.T) {
+	t.Parallel()
+	var h *host
+	bubble(t, []model.EngineSpec{vllmSpec("w0", "http://a:80")}, func(n *network) {
+		h = n.host("a:80")
+		prometheus(h, fmt.Sprintf(vllmPage, 0, 0, 100))
+	}, func(t *testing.T, r *rig) {
+		until(t, 3*time.Second, func() bool { return get(r.sink, func() bool { return r.observed["w0"] > 1 }) })
+		for turn := range 20 {
+			prometheus(h, fmt.Sprintf(vllmPage, 0, 0, 200-100*(turn%2)))
+			time.Sleep(1500 * time.Millisecond)
+		}
+		if n := r.count("restarted"); n != 1 {
+			t.Errorf("restarted %d times", n)
+		}
+		if words := r.finding(FindingMixed, "w0"); !strings.Contains(words, "two processes answer by turns") {
+			t.Errorf("found %q", words)
+		}
+		prometheus(h, fmt.Sprintf(vllmPage, 0, 0, 500)) // a real one
+		until(t, 3*time.Second, func() bool { return r.count("restarted") == 2 && r.finding(FindingMixed, "w0") == "" })
+	})
+}

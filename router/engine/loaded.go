@@ -44,25 +44,41 @@ func (w *worker) refused(p *scrape.Page) {
 }
 
 // process takes the time at which the process behind a rank began: another one
-// than before is another process, with an empty cache.
+// than before is another process, with an empty cache. One that was there before
+// it never ended: two answer by turns, and nothing began anew.
 func (w *worker) process(rank int, began time.Time) {
 	if began.IsZero() {
 		return
 	}
 	w.mu.Lock()
 	was, known := w.started[rank]
-	w.started[rank] = began
-	again := known && began.Sub(was).Abs() >= time.Second // clocks are read with an error
+	again := known && !sameStart(began, was.newest)
+	mixed := again && sameStart(began, was.before)
+	if again || !known {
+		w.started[rank] = starts{began, was.newest}
+	}
+	again = again && !mixed
 	if again && len(w.restarts) < maxRestarts {
 		w.restarts = append(w.restarts, restart{rank, fmt.Sprintf("its process began at %s, the one before at %s",
-			began.UTC().Format(time.TimeOnly), was.UTC().Format(time.TimeOnly))})
+			began.UTC().Format(time.TimeOnly), was.newest.UTC().Format(time.TimeOnly))})
 	}
 	w.mu.Unlock()
+	if mixed {
+		w.finding(FindingMixed, model.Target{Worker: w.spec.ID, Rank: rank}, fmt.Sprintf("two processes answer by turns at its address, begun at %s and %s",
+			began.UTC().Format(time.TimeOnly), was.newest.UTC().Format(time.TimeOnly)), "name each engine as a worker of its own, by an address that leads to it alone")
+	}
 	if again {
+		w.finding(FindingMixed, model.Target{Worker: w.spec.ID, Rank: rank}, "", "")
 		nudge(w.poke)
 		nudge(w.again)
 	}
 }
+
+// starts are when the process that answered last began, and the one before it.
+type starts struct{ newest, before time.Time }
+
+// sameStart compares times that are read with an error.
+func sameStart(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
 
 // maxRestarts bounds the restarts that wait to be told: one for each rank.
 const maxRestarts = MaxRanks

@@ -22,19 +22,23 @@ type natsListener struct {
 	w               *worker
 	server, subject string
 	conn            atomic.Pointer[nats.Conn]
-	down            atomic.Int64 // since when it is not connected, in nanoseconds; 0: it is
+	down            atomic.Pointer[time.Time] // since when it is not connected, nil: it is
 }
 
 // run follows the subject until ctx ends; the connection comes back by itself.
 func (l *natsListener) run(ctx context.Context) {
 	now := l.w.f.o.Clock.Now
-	l.down.Store(now().UnixNano())
-	up := func(*nats.Conn) { l.down.Store(0) }
+	lost := func() {
+		at := now()
+		l.down.CompareAndSwap(nil, &at)
+	}
+	lost()
+	up := func(*nats.Conn) { l.down.Store(nil) }
 	conn, err := nats.Connect(l.server,
 		nats.Name("adpdeck"), nats.Timeout(dialTimeout), nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(up), nats.ReconnectHandler(up),
-		nats.DisconnectErrHandler(func(*nats.Conn, error) { l.down.CompareAndSwap(0, now().UnixNano()) }),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { lost() }),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // LastError tells it
 	)
 	if err != nil {
@@ -57,7 +61,7 @@ func (l *natsListener) run(ctx context.Context) {
 
 func (l *natsListener) trouble() string {
 	since := l.down.Load()
-	if since == 0 || l.w.f.o.Clock.Now().Sub(time.Unix(0, since)) < unheard {
+	if since == nil || l.w.f.o.Clock.Now().Sub(*since) < unheard {
 		return ""
 	}
 	if c := l.conn.Load(); c != nil && c.LastError() != nil {

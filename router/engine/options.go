@@ -59,7 +59,7 @@ func (o *Options) defaults() {
 			},
 			TLSHandshakeTimeout:    dialTimeout,
 			MaxIdleConnsPerHost:    256,
-			IdleConnTimeout:        4 * time.Second, // engines close after 5 s (uvicorn): no request meets a connection that is being closed
+			IdleConnTimeout:        idleTimeout,
 			MaxResponseHeaderBytes: 64 << 10,
 			DisableCompression:     true,
 		}
@@ -71,6 +71,7 @@ func (o *Options) defaults() {
 // that answers again within checkTimeout + 2 × checkPeriod < 5 s.
 const (
 	dialTimeout   = 2 * time.Second
+	idleTimeout   = 4 * time.Second // engines close idle connections after 5 (uvicorn): none must meet a request
 	checkPeriod   = 500 * time.Millisecond
 	checkTimeout  = time.Second
 	recheckPause  = 200 * time.Millisecond

@@ -12,6 +12,7 @@ import (
 	"adpdeck/router"
 	"adpdeck/router/engine"
 	"adpdeck/router/engine/enginetest"
+	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
 	"adpdeck/router/prefix"
 )
@@ -93,7 +94,7 @@ func (h *house) run(rank int, prompt []uint32) {
 		h.t.Fatal(err)
 	}
 	body, _ := json.Marshal(map[string]any{"model": "fake-model", "prompt": prompt, "max_tokens": 2})
-	if body, err = up.Edit(body); err != nil {
+	if body, err = steer.Edit(body, up.Body); err != nil {
 		h.t.Fatal(err)
 	}
 	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, up.Base.JoinPath("/v1/completions").String(), bytes.NewReader(body))

@@ -14,9 +14,12 @@ import (
 
 // Errors of Tokenize.
 var (
-	// ErrNoTokenizer is returned where the kind of engine has no tokenizer that
-	// can be asked, or the request has no text.
-	ErrNoTokenizer = errors.New("the engine's tokenizer cannot be asked for this")
+	// ErrNoTokenizer is returned where the engine has no tokenizer that can be
+	// asked.
+	ErrNoTokenizer = errors.New("the engine has no tokenizer that can be asked")
+	// ErrTokenizerRefused is returned for a request that is not tokenised: it has no
+	// text, is too long, or the engine does not take it. Others may be.
+	ErrTokenizerRefused = errors.New("the engine's tokenizer does not take this request")
 	// ErrTokenizerBusy is returned when enough requests wait for it already: the
 	// request is better routed without.
 	ErrTokenizerBusy = errors.New("the engine's tokenizer is busy")
@@ -40,8 +43,8 @@ var tokenFields = []string{
 // is that of a chat, or of a completion of one text, and valid JSON. It takes two
 // seconds at most, or as long as ctx allows, and never waits for other calls.
 //
-// It returns ErrNoTokenizer where there is none, ErrTokenizerBusy, ErrNoWorker,
-// or what went wrong on the way.
+// It returns ErrNoTokenizer where there is none, ErrTokenizerRefused,
+// ErrTokenizerBusy, ErrNoWorker, or what went wrong on the way.
 func (f *Fleet) Tokenize(ctx context.Context, worker string, route model.Route, body []byte) (TokenList, error) {
 	w, err := f.worker(worker)
 	if err != nil {
@@ -86,8 +89,11 @@ func (w *worker) anyDoor() *door {
 
 // tokenQuestion makes the body for /tokenize out of a request's.
 func tokenQuestion(kind model.EngineKind, route model.Route, body []byte) ([]byte, error) {
-	if kind != model.EngineVLLM && kind != model.EngineSGLang || len(body) > maxTokenBody {
+	switch {
+	case kind != model.EngineVLLM && kind != model.EngineSGLang:
 		return nil, ErrNoTokenizer
+	case len(body) > maxTokenBody:
+		return nil, ErrTokenizerRefused
 	}
 	ask := map[string]json.RawMessage{}
 	copyField := func(name string) bool {
@@ -103,17 +109,17 @@ func tokenQuestion(kind model.EngineKind, route model.Route, body []byte) ([]byt
 			copyField(name)
 		}
 		if ask["messages"] == nil {
-			return nil, ErrNoTokenizer
+			return nil, ErrTokenizerRefused
 		}
 	case model.RouteCompletions:
 		if gjson.GetBytes(body, "prompt").Type != gjson.String {
-			return nil, ErrNoTokenizer // token ids as they are, or several prompts
+			return nil, ErrTokenizerRefused // token ids as they are, or several prompts
 		}
 		for _, name := range []string{"model", "prompt", "add_special_tokens"} {
 			copyField(name)
 		}
 	default:
-		return nil, ErrNoTokenizer
+		return nil, ErrTokenizerRefused
 	}
 	return json.Marshal(ask)
 }
@@ -124,7 +130,7 @@ func readTokens(a answer) (TokenList, error) {
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed || a.status == http.StatusNotImplemented:
 		return TokenList{}, fmt.Errorf("it answered %d: %w", a.status, ErrNoTokenizer)
 	case a.status == http.StatusBadRequest || a.status == http.StatusUnprocessableEntity:
-		return TokenList{}, fmt.Errorf("it refused the question with %d: %w", a.status, ErrNoTokenizer)
+		return TokenList{}, fmt.Errorf("it answered %d: %w", a.status, ErrTokenizerRefused)
 	case a.status != http.StatusOK:
 		return TokenList{}, fmt.Errorf("it answered %d", a.status)
 	case len(a.body) > maxTokenPage:

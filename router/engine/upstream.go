@@ -9,9 +9,6 @@ import (
 	"adpdeck/router/model"
 )
 
-// Field is a change of a request's body; see steer.Edit.
-type Field = steer.Field
-
 // Upstream is where a request goes and what it must carry.
 type Upstream struct {
 	// Base is the engine's address; the request's own path goes below it.
@@ -20,17 +17,14 @@ type Upstream struct {
 	// before Header is set.
 	Strip  []string
 	Header http.Header
-	// Body are fields to set in the body or, with a nil value, to take out of it.
-	// Edit does it.
-	Body []Field
+	// Body are fields to set in the body or, with a nil value, to take out of it;
+	// steer.Edit does it.
+	Body []steer.Field
 	// Channel is how the rank is told, a Channel constant of package steer.
-	Channel   string
+	Channel string
+	// Transport carries it, never nil.
 	Transport http.RoundTripper
 }
-
-// Edit returns the client's body with the fields of Body changed. The body must
-// be valid JSON. It returns steer.ErrBody for one that is no object.
-func (u *Upstream) Edit(body []byte) ([]byte, error) { return steer.Edit(body, u.Body) }
 
 // Upstream says how to send a request to a target: to the whole worker where
 // its rank is NoRank. conv is the conversation's id where the engine may be told
@@ -63,41 +57,13 @@ func (f *Fleet) Upstream(t model.Target, route model.Route, conv string) (Upstre
 	}, nil
 }
 
-// Channel is how a request for a worker will be told its rank, for
-// model.Request; empty for a worker that is not served.
-func (f *Fleet) Channel(worker string, route model.Route, conv string) string {
-	w, err := f.worker(worker)
-	if err != nil {
-		return ""
-	}
-	rank := model.NoRank
-	if !w.steering().EnginePicks() {
-		rank = 0
-	}
-	plan, err := steer.For(w.view.Load(), rank, route, conv)
-	if err != nil {
-		return ""
-	}
-	return plan.Channel
-}
-
-// Ran is RanOn for a caller that asks only for the rank inside t's worker: NoRank
-// where it ran on none of them.
-func (f *Fleet) Ran(t model.Target, h http.Header, body []byte) (rank int, evidence string, known bool) {
-	ran, evidence, known := f.RanOn(t, h, body)
-	if ran.Worker != t.Worker {
-		return model.NoRank, evidence, known
-	}
-	return ran.Rank, evidence, known
-}
-
-// RanOn reads where an engine says that it ran a request that was sent to t, and
+// Ran reads where an engine says that it ran a request that was sent to t, and
 // how it said so. body is the JSON of a whole answer or of one chunk of a stream
 // that has a usage or an nvext. It reports false where the engine does not say.
 //
 // A Dynamo frontend may have sent the request to another of its workers: that one
 // is named where it is served here, otherwise no worker is (an empty name).
-func (f *Fleet) RanOn(t model.Target, h http.Header, body []byte) (ran model.Target, evidence string, known bool) {
+func (f *Fleet) Ran(t model.Target, h http.Header, body []byte) (ran model.Target, evidence string, known bool) {
 	nowhere := model.Target{Worker: t.Worker, Rank: model.NoRank}
 	w, err := f.worker(t.Worker)
 	if err != nil {

@@ -42,7 +42,7 @@ type worker struct {
 	doubtful atomic.Int32
 	sick     map[int]string // ranks that the engine itself says are not well
 	restarts []restart
-	started  map[int]time.Time // begin of the process, by rank or NoRank
+	started  map[int]starts // of processes, by rank or NoRank
 	found    map[string]model.Finding
 	replays  map[int]replay // by rank
 
@@ -64,14 +64,15 @@ type door struct {
 	rank int // NoRank: all of them
 	life life
 	wake chan struct{} // capacity 1: check now
-	// heard is when a request through it was last answered, in nanoseconds.
+	// heard is the fleet's age when a request through it was last answered, in
+	// nanoseconds.
 	heard atomic.Int64
 }
 
 func newWorker(f *Fleet, spec *model.EngineSpec) (*worker, error) {
 	w := &worker{
 		f: f, spec: *spec, poke: make(chan struct{}, 1), again: make(chan struct{}, 1), trials: make(chan struct{}, 1), slots: make(chan struct{}, maxTokenCalls),
-		replays: map[int]replay{}, sick: map[int]string{}, started: map[int]time.Time{}, found: map[string]model.Finding{},
+		replays: map[int]replay{}, sick: map[int]string{}, started: map[int]starts{}, found: map[string]model.Finding{},
 		told: map[int]bool{}, subs: map[int]*subscription{},
 	}
 	w.spec.Ranks = ranksOf(spec)

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,10 +115,12 @@ const (
 )
 
 // decode reads a JSON body, an empty one as {}.
-func decode(w http.ResponseWriter, r *http.Request, into any, strict bool) error {
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+func (g *Gateway) decode(ctx context.Context, w http.ResponseWriter, r *http.Request, into any, strict bool) error {
+	held := int64(0)
+	defer func() { g.held.Add(-held) }()
+	raw, err := g.take(ctx, w, r, &held)
 	if err != nil {
-		return problemOf(err)
+		return err
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil

@@ -61,7 +61,6 @@ func (g *Gateway) Drain(ctx context.Context) {
 	g.stop()
 	<-g.idle
 	g.prompts.Close()
-	g.direct.CloseIdleConnections()
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

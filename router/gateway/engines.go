@@ -12,9 +12,9 @@ import (
 type Engines interface {
 	// Upstream says where and how a request for t goes.
 	Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error)
-	// RanOn reads from an answer where the request for t ran; body is the answer's
-	// JSON, or nil.
-	RanOn(t model.Target, h http.Header, body []byte) (ran model.Target, evidence string, known bool)
+	// Ran reads from an answer to a request for t where it came from, which may be
+	// another worker behind the same frontend; body is the answer's JSON, or nil.
+	Ran(t model.Target, h http.Header, body []byte) (ran model.Target, evidence string, known bool)
 	// Tokenize asks a worker's tokenizer for the tokens of a request body.
 	Tokenize(ctx context.Context, worker string, route model.Route, body []byte) (engine.TokenList, error)
 	// Models is the merged answer of /v1/models.

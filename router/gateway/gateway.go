@@ -29,6 +29,7 @@ const (
 	headerTimeout = 10 * time.Second
 	bodyTimeout   = 60 * time.Second
 	writeTimeout  = 60 * time.Second
+	lastTimeout   = time.Second // of a write when the request's time is up
 	idleTimeout   = 120 * time.Second
 )
 
@@ -53,11 +54,12 @@ type Gateway struct {
 
 	mux     *http.ServeMux
 	proxy   *httputil.ReverseProxy
-	direct  *http.Transport // for engines that bring none
 	metrics *metrics
 	view    *view
 	prompts *prompt.Reader
 	leases  *leases
+
+	patience time.Duration // with a body: bodyTimeout, a test's is shorter
 
 	ids  atomic.Int64 // of requests, given
 	held atomic.Int64 // bytes of bodies
@@ -80,7 +82,8 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		router: o.Router, engines: o.Engines, spec: o.Spec, clock: o.Clock, log: o.Log,
-		direct: transport(), view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
+		view: &view{engines: o.Engines, clock: o.Clock}, leases: newLeases(leaseTime(o.Spec)), idle: make(chan struct{}),
+		patience: bodyTimeout,
 	}
 	g.hard, g.stop = context.WithCancel(context.Background())
 	g.prompts = prompt.New(prompt.Options{Mode: o.Spec.Tokenize, BlockTokens: o.Router.BlockTokens, Tokenize: g.view.tokenize, Clock: o.Clock})
@@ -95,20 +98,6 @@ func New(o Options) (*Gateway, error) {
 	}
 	g.mux = g.routes()
 	return g, nil
-}
-
-// transport dials engines that bring no transport of their own. Connections that
-// idle are closed before engines close them (uvicorn: 5 s), so that no request
-// meets a connection which is just being closed.
-func transport() *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.Proxy = nil
-	t.DisableCompression = true
-	t.ForceAttemptHTTP2 = false
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 1024
-	t.IdleConnTimeout = 4 * time.Second
-	t.MaxResponseHeaderBytes = MaxHeaderBytes
-	return t
 }
 
 func (g *Gateway) routes() *http.ServeMux {
@@ -150,6 +139,7 @@ func only(method string, next http.Handler) http.Handler {
 // ServeHTTP answers a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.Tick()
+	g.bound(w, r)
 	g.mux.ServeHTTP(w, r)
 }
 

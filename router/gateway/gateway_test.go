@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"adpdeck/router/engine/steer"
 	"adpdeck/router/model"
 )
 
@@ -51,6 +52,7 @@ func TestStreams(t *testing.T) {
 	for name, tt := range map[string]struct{ path, body, want, sent string }{
 		"usage not asked for": {"/v1/chat/completions", `{"stream":true}`, tokens + "data: [DONE]\n\n", `"include_usage":true`},
 		"usage refused":       {"/v1/completions", `{"stream":true,"stream_options":{"include_usage":false,"x":1}}`, tokens + "data: [DONE]\n\n", `{"x":1,"include_usage":true}`},
+		"usage in each":       {"/v1/chat/completions", `{"stream":true,"stream_options":{"continuous_usage_stats":true}}`, tokens + "data: [DONE]\n\n", `"stream_options":{"include_usage":true}`},
 		"usage asked for":     {"/v1/chat/completions", `{"stream":true,"stream_options":{"include_usage":true}}`, tokens + usageEvent + "data: [DONE]\n\n", `{"stream":true,"stream_options":{"include_usage":true}}`},
 		"responses":           {"/v1/responses", `{"stream":true}`, tokens + "data: [DONE]\n\n", `{"stream":true}`},
 	} {
@@ -132,6 +134,19 @@ func conv(t *testing.T, g *rig, key model.ConvKey) model.Conv {
 	return model.Conv{}
 }
 
+// TestAnotherWorkerRanIt wants a frontend that sent a request to another of its
+// workers to be found out.
+func TestAnotherWorkerRanIt(t *testing.T) {
+	g := newRig(t, rigOptions{spec: headersOn})
+	g.engines.ran = func(model.Target, http.Header, []byte) (model.Target, string, bool) {
+		return model.Target{Worker: "w1", Rank: 1}, steer.EvidenceUsage, true
+	}
+	g.post(t, "/v1/chat/completions", `{"model":"m"}`, "X-Session-ID", "c", "X-Adpdeck-Worker", "w0", "X-Adpdeck-Rank", "0")
+	if c := conv(t, g, model.ConvKey{Model: "m", ID: "c"}); c.Lost != 1 || c.Last != (model.Target{Worker: "w1", Rank: 1}) {
+		t.Errorf("%+v", c)
+	}
+}
+
 func (g *rig) get(t *testing.T, path string) string {
 	t.Helper()
 	resp, err := g.client.Get(g.server.URL + path)
@@ -166,6 +181,7 @@ func TestRefusals(t *testing.T) {
 		"rank, no number":   {"/v1/chat/completions", `{}`, []string{"X-Data-Parallel-Rank", "one"}, 400, "bad_rank", "whole number"},
 		"rank that is none": {"/v1/chat/completions", `{}`, []string{"X-Data-Parallel-Rank", "4"}, 400, "no_such_rank", "/health"},
 		"no such worker":    {"/v1/chat/completions", `{}`, []string{"X-Adpdeck-Worker", "w9"}, 400, "no_such_worker", "choose one of"},
+		"rank elsewhere":    {"/v1/chat/completions", `{}`, []string{"X-Adpdeck-Worker", "w1", "X-Data-Parallel-Rank", "1"}, 400, "no_such_rank", "are 2 to 3"},
 		"no such instance":  {"/v1/chat/completions", `{}`, []string{"X-Dynamo-Worker-Instance-Id", "9"}, 400, "no_such_worker", "instance_id"},
 		"priority":          {"/v1/chat/completions", `{}`, []string{"X-Dynamo-Request-Priority", "x"}, 400, "bad_hint", "whole number"},
 		"hint no number":    {"/v1/chat/completions", `{"nvext":{"agent_hints":{"osl":"x"}}}`, nil, 400, "bad_hint", "whole number"},
@@ -209,7 +225,8 @@ func TestRanksAskedFor(t *testing.T) {
 	}{
 		"ours":       {[]string{"X-Adpdeck-Worker", "w1", "X-Adpdeck-Rank", "1"}, "w1/1"},
 		"global":     {[]string{"X-Data-Parallel-Rank", "2"}, "w1/0"},
-		"dynamo":     {[]string{"X-Dynamo-Worker-Instance-Id", "9223372036854775815", "X-Dynamo-Dp-Rank", "1"}, "w1/1"},
+		"dynamo":     {[]string{"X-Dynamo-Worker-Instance-Id", "9223372036854775815", "X-Dynamo-Dp-Rank", "3"}, "w1/1"},
+		"named":      {[]string{"X-Adpdeck-Worker", "w1", "X-Data-Parallel-Rank", "2"}, "w1/0"},
 		"old dynamo": {[]string{"X-Dp-Rank", "1"}, "w0/1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"container/list"
+	"crypto/rand"
 	"sync"
 	"time"
 
@@ -15,12 +16,13 @@ type leases struct {
 	ttl time.Duration
 
 	mu    sync.Mutex // guards what follows
-	by    map[int64]*list.Element
+	by    map[string]*list.Element
 	order *list.List // of *lease, the one that expires first in front
 }
 
 type lease struct {
-	id     int64
+	name   string // by which its holder speaks of it
+	id     int64  // of the request
 	target model.Target
 	until  time.Time
 	start  time.Time
@@ -36,51 +38,56 @@ func leaseTime(s model.GatewaySpec) time.Duration {
 }
 
 func newLeases(ttl time.Duration) *leases {
-	return &leases{ttl: ttl, by: map[int64]*list.Element{}, order: list.New()}
+	return &leases{ttl: ttl, by: map[string]*list.Element{}, order: list.New()}
 }
 
-func (l *leases) add(id int64, t model.Target, now time.Time) {
+// add returns the placement's name. It cannot be guessed: whoever knows it may end
+// the placement, and the clients of a gateway need not trust each other.
+func (l *leases) add(id int64, t model.Target, now time.Time) string {
+	name := rand.Text()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.by[id] = l.order.PushBack(&lease{id: id, target: t, start: now, until: now.Add(l.ttl)})
+	l.by[name] = l.order.PushBack(&lease{name: name, id: id, target: t, start: now, until: now.Add(l.ttl)})
+	return name
 }
 
-// firstToken notes that the first token came and renews the lease. again says that
-// it was noted before; ok is false where there is none.
-func (l *leases) firstToken(id int64, now time.Time) (t model.Target, took time.Duration, again, ok bool) {
+// firstToken notes that the first token came and renews the lease, of which it
+// returns a copy as it was before. ok is false where there is none.
+func (l *leases) firstToken(name string, now time.Time) (was lease, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.by[id]
+	e := l.by[name]
 	if e == nil {
-		return t, 0, false, false
+		return was, false
 	}
 	held := e.Value.(*lease)
-	again = held.first
+	was = *held
 	held.first, held.until = true, now.Add(l.ttl)
 	l.order.MoveToBack(e)
-	return held.target, now.Sub(held.start), again, true
+	return was, true
 }
 
-// end takes a lease off; it reports false where there is none.
-func (l *leases) end(id int64) bool {
+// end takes a lease off and returns its request's id; it reports false where there
+// is none.
+func (l *leases) end(name string) (id int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.by[id]
+	e := l.by[name]
 	if e == nil {
-		return false
+		return 0, false
 	}
-	delete(l.by, id)
+	delete(l.by, name)
 	l.order.Remove(e)
-	return true
+	return e.Value.(*lease).id, true
 }
 
-// expire takes off those whose time is over and returns their ids.
+// expire takes off those whose time is over and returns their requests' ids.
 func (l *leases) expire(now time.Time) (ids []int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for e := l.order.Front(); e != nil && !e.Value.(*lease).until.After(now); e = l.order.Front() {
 		ids = append(ids, e.Value.(*lease).id)
-		delete(l.by, e.Value.(*lease).id)
+		delete(l.by, e.Value.(*lease).name)
 		l.order.Remove(e)
 	}
 	return ids

@@ -70,7 +70,7 @@ type queryInstance struct {
 // It books nothing.
 func (g *Gateway) query(w http.ResponseWriter, r *http.Request) {
 	var ask queryAsk
-	if err := decode(w, r, &ask, anyField); err != nil {
+	if err := g.decode(r.Context(), w, r, &ask, anyField); err != nil {
 		refuse(w, problemOf(err))
 		return
 	}

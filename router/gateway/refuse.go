@@ -108,8 +108,11 @@ var routing = []struct {
 	{router.ErrNoEligible, http.StatusServiceUnavailable, "no_rank", "set one ready, or see /health for what is down", 5},
 }
 
-// refuse answers with an OpenAI error object.
+// refuse answers with an OpenAI error object, unless nobody is there to read it.
 func refuse(w http.ResponseWriter, p *problem) {
+	if p.status == statusGone {
+		panic(http.ErrAbortHandler)
+	}
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("X-Content-Type-Options", "nosniff")

@@ -39,6 +39,7 @@ type fakeEngines struct {
 	failed   map[model.Target]int
 	answered map[model.Target]int
 	channel  string
+	key      string // of the engines
 	tokens   func(body []byte) ([]uint32, error)
 	ran      func(t model.Target, h http.Header, body []byte) (model.Target, string, bool)
 	client   *http.Transport
@@ -55,6 +56,9 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	}
 	u, err := url.Parse(s.URL)
 	up := engine.Upstream{Base: u, Header: http.Header{}, Strip: []string{"X-Data-Parallel-Rank", "X-Session-Id"}, Channel: f.channel, Transport: f.client}
+	if f.key != "" {
+		up.Header.Set("Authorization", "Bearer "+f.key)
+	}
 	if t.Rank != model.NoRank {
 		up.Header.Set("X-Data-Parallel-Rank", strconv.Itoa(t.Rank))
 	} else {
@@ -63,7 +67,7 @@ func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (
 	return up, err
 }
 
-func (f *fakeEngines) RanOn(t model.Target, h http.Header, body []byte) (model.Target, string, bool) {
+func (f *fakeEngines) Ran(t model.Target, h http.Header, body []byte) (model.Target, string, bool) {
 	if f.ran != nil {
 		return f.ran(t, h, body)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
@@ -48,7 +47,10 @@ func (g *Gateway) routeOnly(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
-	a, err := g.placeFor(w, r)
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(g.hard, func() { cancel(errStopped) })()
+	a, err := g.placeFor(ctx, w, r)
 	if err != nil {
 		refuse(w, problemOf(err))
 		return
@@ -56,16 +58,15 @@ func (g *Gateway) routeOnly(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, a)
 }
 
-func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer, error) {
+func (g *Gateway) placeFor(ctx context.Context, w http.ResponseWriter, r *http.Request) (*routeAnswer, error) {
 	var ask routeAsk
-	if err := decode(w, r, &ask, knownFields); err != nil {
+	if err := g.decode(ctx, w, r, &ask, knownFields); err != nil {
 		return nil, err
 	}
 	req, how, err := g.request(r, &ask)
 	if err != nil {
 		return nil, err
 	}
-	ctx := r.Context()
 	if s := g.spec.QueueTimeoutSecs; s > 0 {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeoutCause(ctx, seconds(s), errQueue)
@@ -88,13 +89,16 @@ func (g *Gateway) placeFor(w http.ResponseWriter, r *http.Request) (*routeAnswer
 		return nil, refusal(http.StatusBadGateway, "cannot_steer", "%v", err)
 	}
 	g.router.Sent(req.ID, up.Channel)
-	g.leases.add(req.ID, d.Target, g.clock.Now())
-	return g.routeAnswer(req, &d, &up), nil
+	a := g.routeAnswer(req, &d, &up)
+	a.ID = g.leases.add(req.ID, d.Target, g.clock.Now())
+	return a, nil
 }
 
+// routeAnswer words a placement, its id apart. The engine's key is not in it: who
+// asks for placements is not told it.
 func (g *Gateway) routeAnswer(req *model.Request, d *model.Decision, up *engine.Upstream) *routeAnswer {
 	a := &routeAnswer{
-		ID: strconv.FormatInt(req.ID, 10), Worker: d.Target.Worker, URL: up.Base.String(), Headers: map[string]string{},
+		Worker: d.Target.Worker, URL: up.Base.String(), Headers: map[string]string{},
 		Strip: up.Strip, Channel: up.Channel, MatchedTokens: d.Placement.MatchTokens, PromptTokens: req.PromptTokens,
 		Decision: d.ID, Why: d.Why, ExpiresSecs: g.leases.ttl.Seconds(),
 	}
@@ -102,7 +106,9 @@ func (g *Gateway) routeAnswer(req *model.Request, d *model.Decision, up *engine.
 		a.Rank = &d.Target.Rank
 	}
 	for name := range up.Header {
-		a.Headers[name] = up.Header.Get(name)
+		if name != "Authorization" {
+			a.Headers[name] = up.Header.Get(name)
+		}
 	}
 	for _, f := range up.Body {
 		a.Body = append(a.Body, routeField{f.Name, f.JSON, f.Add})
@@ -120,23 +126,19 @@ type firstAsk struct {
 
 // routeFirst notes the first token of a placement.
 func (g *Gateway) routeFirst(w http.ResponseWriter, r *http.Request) {
-	id, err := leaseID(r)
-	if err != nil {
-		refuse(w, problemOf(err))
-		return
-	}
 	var ask firstAsk
-	if err := decode(w, r, &ask, knownFields); err != nil {
+	if err := g.decode(r.Context(), w, r, &ask, knownFields); err != nil {
 		refuse(w, problemOf(err))
 		return
 	}
-	t, took, again, ok := g.leases.firstToken(id, g.clock.Now())
+	now := g.clock.Now()
+	l, ok := g.leases.firstToken(r.PathValue("id"), now)
 	if !ok {
-		refuse(w, noLease(id))
+		refuse(w, noLease(r))
 		return
 	}
-	if !again {
-		u := model.Usage{Ran: model.Target{Worker: t.Worker, Rank: model.NoRank}, CachedUnknown: true, TTFTMs: float64(took.Microseconds()) / 1000}
+	if !l.first {
+		u := model.Usage{Ran: model.Target{Worker: l.target.Worker, Rank: model.NoRank}, CachedUnknown: true, TTFTMs: float64(now.Sub(l.start).Microseconds()) / 1000}
 		if ask.Rank != nil && *ask.Rank >= 0 {
 			u.Ran.Rank, u.Evidence = *ask.Rank, steer.EvidenceUsage
 		}
@@ -146,18 +148,13 @@ func (g *Gateway) routeFirst(w http.ResponseWriter, r *http.Request) {
 		if ask.TTFTMs != nil && *ask.TTFTMs >= 0 {
 			u.TTFTMs = *ask.TTFTMs
 		}
-		g.router.FirstToken(id, u)
+		g.router.FirstToken(l.id, u)
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 // routeEnds ends a placement; ?outcome= says how, ok when it does not.
 func (g *Gateway) routeEnds(w http.ResponseWriter, r *http.Request) {
-	id, err := leaseID(r)
-	if err != nil {
-		refuse(w, problemOf(err))
-		return
-	}
 	o := model.Outcome(r.URL.Query().Get("outcome"))
 	switch o {
 	case "":
@@ -167,22 +164,15 @@ func (g *Gateway) routeEnds(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refusal(http.StatusBadRequest, "bad_outcome", "outcome is %.40q: give ok, error or cancelled", o))
 		return
 	}
-	if !g.leases.end(id) {
-		refuse(w, noLease(id))
+	id, ok := g.leases.end(r.PathValue("id"))
+	if !ok {
+		refuse(w, noLease(r))
 		return
 	}
 	g.router.Done(id, o)
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func leaseID(r *http.Request) (int64, error) {
-	id, err := strconv.ParseInt(r.PathValue("id"), 10, 64)
-	if err != nil || id <= 0 {
-		return 0, refusal(http.StatusBadRequest, "bad_id", "%.40q is no placement's id: use the id that /v1/route gave", r.PathValue("id"))
-	}
-	return id, nil
-}
-
-func noLease(id int64) *problem {
-	return refusal(http.StatusNotFound, "no_such_placement", "placement %d is not open: it has ended, or expired without a word; ask /v1/route for another", id)
+func noLease(r *http.Request) *problem {
+	return refusal(http.StatusNotFound, "no_such_placement", "placement %.40q is not open: it has ended, expired without a word, or never was; ask /v1/route for another", r.PathValue("id"))
 }

@@ -59,7 +59,7 @@ func TestRoute(t *testing.T) {
 	g.end(t, a.ID, "?outcome=never", 400)
 	g.end(t, a.ID, "", 204)
 	g.end(t, a.ID, "", 404)
-	g.end(t, "x", "", 400)
+	g.end(t, "x", "", 404)
 	if resp, body := g.post(t, "/v1/route/"+a.ID+"/first_token", `{}`); resp.StatusCode != 404 || !strings.Contains(body, "ask /v1/route") {
 		t.Errorf("after its end: %d %s", resp.StatusCode, body)
 	}
@@ -87,6 +87,22 @@ func TestRoute(t *testing.T) {
 	if g.inFlight() != 0 || g.router.Strays() != 0 {
 		t.Errorf("%d on the books, %d strays", g.inFlight(), g.router.Strays())
 	}
+}
+
+// TestPlacementsTellNoSecretAndHaveNone wants the engine's key kept from who asks
+// for placements, and nobody able to guess another one's.
+func TestPlacementsTellNoSecretAndHaveNone(t *testing.T) {
+	g := newRig(t, rigOptions{})
+	g.engines.key = "engines-secret"
+	resp, body := g.post(t, "/v1/route", `{}`)
+	if resp.StatusCode != 200 || strings.Contains(body, g.engines.key) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	a, _ := g.place(t, `{}`)
+	for i := range 1000 {
+		g.end(t, fmt.Sprint(i), "", 404)
+	}
+	g.end(t, a.ID, "", 204)
 }
 
 func TestRouteRefusals(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net"
@@ -26,13 +27,15 @@ func rewrite(p *httputil.ProxyRequest) {
 	// Where it goes is decided by the attempt; the proxy wants something there.
 	p.Out.URL.Scheme, p.Out.URL.Host = "http", "engine"
 	h := p.Out.Header
-	// An answer that is compressed cannot be watched, and no route is upgraded.
-	h.Del("Accept-Encoding")
-	h.Del("Upgrade")
-	h.Del("Connection")
-	h.Del("Content-Length")
-	h.Del("X-Adpdeck-Worker")
-	h.Del("X-Adpdeck-Rank")
+	// An answer that is compressed cannot be watched, no route is upgraded, and the
+	// body, which is here, waits for no leave to be sent.
+	for _, name := range [...]string{"Accept-Encoding", "Upgrade", "Connection", "Content-Length", "Expect"} {
+		h.Del(name)
+	}
+	for _, name := range ownHeaders {
+		h.Del(name)
+	}
+	p.Out.TransferEncoding, p.Out.Trailer = nil, nil
 }
 
 // carrier is the proxy's transport: it routes and sends the trip that the
@@ -67,10 +70,10 @@ func (t *trip) send(out *http.Request) (*http.Response, error) {
 	}
 	t.free(model.OutcomeError)
 	t.exclude(up)
-	t.g.metrics.retries.Inc()
 	if up.again = t.place(); up.again != nil {
 		return nil, up
 	}
+	t.g.metrics.retries.Inc()
 	return t.attempt(out)
 }
 
@@ -126,12 +129,13 @@ func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	rt := up.Transport
-	if rt == nil {
-		rt = t.g.direct
-	}
 	t.g.metrics.sent(t)
-	resp, err := rt.RoundTrip(req)
+	resp, err := up.Transport.RoundTrip(req)
+	if err == nil && resp.StatusCode < http.StatusOK {
+		// 101, or no status at all: nothing that a client could be given.
+		resp.Body.Close()
+		err = fmt.Errorf("the status %d is no answer", resp.StatusCode)
+	}
 	if err != nil {
 		return nil, t.attemptFailed(err, &seen)
 	}
@@ -173,7 +177,10 @@ type watch struct{ reused, begun atomic.Bool }
 func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*http.Request, error) {
 	fields := up.Body
 	if t.hide {
-		fields = append(fields[:len(fields):len(fields)], steer.Field{Name: "stream_options.include_usage", JSON: []byte("true")})
+		// With the usage vLLM would also give what counts only beside it: one in
+		// every chunk.
+		fields = append(fields[:len(fields):len(fields)], steer.Field{Name: "stream_options.include_usage", JSON: []byte("true")},
+			steer.Field{Name: "stream_options.continuous_usage_stats"})
 	}
 	text, err := steer.Edit(t.doc.Bytes(), fields)
 	if err != nil {
@@ -195,10 +202,10 @@ func (t *trip) outgoing(out *http.Request, up *engine.Upstream, seen *watch) (*h
 	}
 	req.ContentLength = int64(len(text))
 	req.Body = io.NopCloser(bytes.NewReader(text))
-	if req.Header.Get("Idempotency-Key") == "" && req.Header.Get("X-Idempotency-Key") == "" {
+	if req.Header["Idempotency-Key"] == nil && req.Header["X-Idempotency-Key"] == nil {
 		// The transport then dials anew where an idle connection turns out to be
-		// closed before a byte was written. With such a key it would send again
-		// also what the engine has read, which is for us to decide.
+		// closed before a byte was written. With such a key, were it blank, it would
+		// send again also what the engine has read, which is for us to decide.
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	}
 	return req, nil

@@ -1,11 +1,11 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"adpdeck/router/gateway/body"
@@ -61,10 +61,12 @@ func (g *Gateway) carry(route model.Route) http.Handler {
 			t.ctx, done = context.WithTimeoutCause(t.ctx, seconds(s), errDeadline)
 		}
 		unstop := context.AfterFunc(g.hard, func() { t.cancel(errStopped) })
+		unhurry := context.AfterFunc(t.ctx, t.w.hurry)
 		g.metrics.begin(route)
 		defer func() {
 			p := recover()
 			t.close(p)
+			unhurry()
 			t.w.free()
 			unstop()
 			done()
@@ -103,7 +105,7 @@ func (t *trip) read(r *http.Request) error {
 		return refusal(http.StatusBadRequest, "bad_request", "the field model is not text: name a model of /v1/models")
 	}
 	source := convid.None
-	t.req.Conv.Model = name.Str
+	t.req.Conv.Model = strings.Clone(name.Str) // it is kept, the body is not
 	if t.req.Conv.ID, source, err = convid.Read(t.doc, r.Header); err != nil {
 		return err
 	}
@@ -131,59 +133,18 @@ func (t *trip) read(r *http.Request) error {
 	return nil
 }
 
-// readBody reads the body within its bounds of size and time.
+// readBody reads the body, unless it is one that cannot be read.
 func (t *trip) readBody(r *http.Request) ([]byte, error) {
 	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
 		return nil, refusal(http.StatusUnsupportedMediaType, "bad_encoding", "a body in Content-Encoding %.20q cannot be read: send it as it is", enc)
 	}
-	size := r.ContentLength
-	if size > MaxBodyBytes {
-		return nil, &http.MaxBytesError{Limit: MaxBodyBytes}
-	}
-	reserve := size
-	if size < 0 {
-		reserve = MaxBodyBytes
-	}
-	if !t.hold(reserve) {
-		return nil, refusal(http.StatusTooManyRequests, "too_much_at_once", "the open requests hold %d MiB already: send it again later", MaxHeldBytes>>20).after(1)
-	}
-	deadline := http.NewResponseController(t.w.ResponseWriter)
-	// A writer without deadlines (a test's) has no connection that could stall.
-	_ = deadline.SetReadDeadline(time.Now().Add(bodyTimeout))
-	var buf bytes.Buffer
-	if size > 0 {
-		buf.Grow(int(size) + bytes.MinRead)
-	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(t.w.ResponseWriter, r.Body, MaxBodyBytes))
-	_ = deadline.SetReadDeadline(time.Time{})
-	if err != nil {
-		return nil, t.bodyError(err)
-	}
-	t.hold(int64(buf.Len()) - reserve)
-	return buf.Bytes(), nil
-}
-
-func (t *trip) bodyError(err error) error {
-	if p := problemOf(err); p.status == http.StatusRequestEntityTooLarge || t.client.Err() != nil {
-		return p
-	}
-	return refusal(http.StatusBadRequest, "bad_body", "the request body broke off or took longer than %v: send it again", bodyTimeout)
-}
-
-// hold counts n more bytes as held; where that is too many it counts none and
-// reports false.
-func (t *trip) hold(n int64) bool {
-	if t.g.held.Add(n) > MaxHeldBytes && n > 0 {
-		t.g.held.Add(-n)
-		return false
-	}
-	t.held += n
-	return true
+	return t.g.take(t.ctx, t.w, r, &t.held)
 }
 
 // letGo forgets the body: no attempt follows.
 func (t *trip) letGo() {
-	t.hold(-t.held)
+	t.g.held.Add(-t.held)
+	t.held = 0
 	t.doc, t.req.Locals, t.req.Lead = nil, nil, nil
 }
 
@@ -196,7 +157,7 @@ func (t *trip) refuse(err error) {
 	}
 	p := problemOf(err)
 	t.status = p.status
-	if t.client.Err() != nil {
+	if t.client.Err() != nil && p.status != http.StatusRequestTimeout {
 		t.status = statusGone
 		panic(http.ErrAbortHandler)
 	}
@@ -247,42 +208,4 @@ func (t *trip) panicked(p any) {
 		panic(http.ErrAbortHandler)
 	}
 	refuse(t.w, refusal(http.StatusInternalServerError, "internal", "adpdeck failed while carrying the request: send it again, and report what its log says"))
-}
-
-// writer sets a deadline for each write, moving it on now and then.
-type writer struct {
-	http.ResponseWriter
-	clock interface{ Now() time.Time }
-	moved time.Time
-	wrote bool
-}
-
-func newWriter(w http.ResponseWriter, clock interface{ Now() time.Time }) *writer {
-	return &writer{ResponseWriter: w, clock: clock}
-}
-
-// Unwrap lets http.ResponseController find the connection.
-func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader notes that an answer has begun.
-func (w *writer) WriteHeader(status int) {
-	w.wrote = w.wrote || status >= 200
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// Write writes within writeTimeout, give or take a quarter.
-func (w *writer) Write(p []byte) (int, error) {
-	w.wrote = true
-	if now := w.clock.Now(); w.moved.IsZero() || now.Sub(w.moved) > writeTimeout/4 {
-		w.moved = now
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// free lifts the deadline for the connection's next request.
-func (w *writer) free() {
-	if !w.moved.IsZero() {
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Time{})
-	}
 }

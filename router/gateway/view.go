@@ -3,12 +3,15 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"adpdeck/router/engine"
+	"adpdeck/router/gateway/prompt"
 	"adpdeck/router/model"
 )
 
@@ -50,11 +53,17 @@ func serves(w *model.EngineSpec, name string) bool {
 func (v *view) tokenize(ctx context.Context, name string, route model.Route, body []byte) ([]uint32, error) {
 	list := v.list()
 	from := v.next.Add(1)
-	err := errors.New("no worker serves the model")
+	err := fmt.Errorf("%w: no worker serves the model", prompt.ErrRefused)
 	tries := 0
 	for k := range list {
 		w := &list[(from+uint64(k))%uint64(len(list))]
-		if !serves(w, name) || v.failing(name, w.ID) {
+		if !serves(w, name) {
+			continue
+		}
+		if v.failing(name, w.ID) {
+			if tries == 0 {
+				err = errResting
+			}
 			continue
 		}
 		var got engine.TokenList
@@ -64,15 +73,23 @@ func (v *view) tokenize(ctx context.Context, name string, route model.Route, bod
 		if ctx.Err() != nil {
 			break
 		}
-		if !errors.Is(err, engine.ErrTokenizerBusy) {
+		if !errors.Is(err, engine.ErrTokenizerBusy) && !errors.Is(err, engine.ErrTokenizerRefused) {
 			v.failed(name, w.ID)
 		}
 		if tries++; tries == maxTries {
 			break
 		}
 	}
+	switch {
+	case errors.Is(err, engine.ErrTokenizerBusy):
+		return nil, fmt.Errorf("%w: %w", prompt.ErrBusy, err)
+	case errors.Is(err, engine.ErrTokenizerRefused):
+		return nil, fmt.Errorf("%w: %w", prompt.ErrRefused, err)
+	}
 	return nil, err
 }
+
+var errResting = errors.New("the tokenizers of this model failed lately and are asked again later")
 
 // maxTries is how many workers are asked to tokenise one prompt, failTime how long
 // one that failed is not asked for that model, maxFailing how many of those are
@@ -112,6 +129,24 @@ func (v *view) global(rank int) (found []model.Target) {
 		}
 	}
 	return found
+}
+
+// inside is the rank of a worker that its engine's number names; header is where
+// the number was read.
+func (v *view) inside(worker string, rank int, header string) (*model.Target, error) {
+	list := v.list()
+	for i := range list {
+		w := &list[i]
+		switch {
+		case w.ID != worker || w.Ranks == 0:
+		case rank < w.StartRank || rank >= w.StartRank+w.Ranks:
+			return nil, refusal(http.StatusBadRequest, "no_such_rank", "%s asks for rank %d, and those of %s are %d to %d: it counts over all workers, X-Adpdeck-Rank inside one",
+				header, rank, worker, w.StartRank, w.StartRank+w.Ranks-1)
+		default:
+			return &model.Target{Worker: worker, Rank: rank - w.StartRank}, nil
+		}
+	}
+	return &model.Target{Worker: worker, Rank: rank}, nil // the router says what is wrong
 }
 
 // instance finds the worker with an id behind a Dynamo frontend.

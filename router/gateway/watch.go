@@ -54,7 +54,7 @@ func (t *trip) usage(u model.Usage, said tap.Usage) {
 // ran fills in where the engine says that the request ran.
 func (t *trip) ran(u *model.Usage, body []byte) {
 	u.Ran = model.Target{Worker: t.target.Worker, Rank: model.NoRank}
-	if ran, evidence, known := t.g.engines.RanOn(t.target, t.header, body); known {
+	if ran, evidence, known := t.g.engines.Ran(t.target, t.header, body); known {
 		u.Ran, u.Evidence = ran, evidence
 	}
 }

@@ -12,9 +12,12 @@ import (
 	"adpdeck/router/model"
 )
 
-// Headers in which a client asks for a rank: by the worker's name and the rank
-// inside it, or as engines are asked, by the number over all workers. The last
-// two of each are older names.
+// adpdeckRank counts inside the worker that X-Adpdeck-Worker names.
+const adpdeckRank = "X-Adpdeck-Rank"
+
+// Headers in which a client asks for a rank as engines are asked: by the number
+// over all workers, also where it names one of them. The last of each is an older
+// name.
 var (
 	rankHeaders   = [...]string{"X-Data-Parallel-Rank", "X-Dynamo-Dp-Rank", "X-Dp-Rank"}
 	workerHeaders = [...]string{"X-Dynamo-Worker-Instance-Id", "X-Worker-Instance-Id"}
@@ -35,11 +38,13 @@ func (g *Gateway) wish(h http.Header) (*model.Target, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case worker != "":
+	case worker != "" && (rank == model.NoRank || name == adpdeckRank):
 		return &model.Target{Worker: worker, Rank: rank}, nil
+	case worker != "":
+		return g.view.inside(worker, rank, name)
 	case rank == model.NoRank:
 		return nil, nil
-	case name == "X-Adpdeck-Rank":
+	case name == adpdeckRank:
 		return nil, refusal(http.StatusBadRequest, "bad_rank", "X-Adpdeck-Rank counts inside a worker: name it in X-Adpdeck-Worker")
 	}
 	switch found := g.view.global(rank); len(found) {
@@ -73,7 +78,7 @@ func (g *Gateway) instanceAsked(h http.Header) (string, error) {
 }
 
 func rankAsked(h http.Header) (name string, rank int, err error) {
-	for _, name := range append([]string{"X-Adpdeck-Rank"}, rankHeaders[:]...) {
+	for _, name := range append([]string{adpdeckRank}, rankHeaders[:]...) {
 		v, err := only1(h, name)
 		if err != nil {
 			return "", model.NoRank, err

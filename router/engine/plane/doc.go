@@ -7,9 +7,8 @@
 //	envelope      msgpack map: publisher_id, sequence, published_at (ms), topic, payload (bin)
 //	payload       msgpack, fields by name; its kind goes by the topic
 //
-// ParseZMQ and ParseNATS give the Envelope; KVEvents, ActiveLoad and
-// ForwardPass read payloads. KV events are sorted by worker and handed on
-// undecoded: the router's own decoder reads them.
+// ParseZMQ and ParseNATS give the Envelope, KVEvents reads a payload: it sorts KV
+// events by worker and hands them on undecoded, for the router's own decoder.
 //
 // Promises: ids of 64 bits stay whole; fields that are not known are skipped;
 // what cannot be used is refused with a Reason; no input panics; memory is

@@ -8,12 +8,8 @@ import (
 	"github.com/tinylib/msgp/msgp"
 )
 
-// The topics that adpdeck reads.
-const (
-	TopicKVEvents    = "kv-events"
-	TopicActiveLoad  = "kv_metrics"
-	TopicForwardPass = "forward-pass-metrics"
-)
+// TopicKVEvents is the topic that adpdeck reads.
+const TopicKVEvents = "kv-events"
 
 // Limits of one message. Dynamo's own are far below: 128 events of 8,192
 // blocks in all.

@@ -2,7 +2,6 @@ package plane
 
 import (
 	"math"
-	"strconv"
 
 	"github.com/tinylib/msgp/msgp"
 )
@@ -80,21 +79,6 @@ func unsigned(key string, v []byte) (uint64, error) {
 	return n, nil
 }
 
-// workerID reads a worker's id, a number or the digits of one; ok is false
-// for a name that is none, which engines write that Dynamo did not start.
-func workerID(key string, v []byte) (id uint64, ok bool, err error) {
-	if msgp.NextType(v) != msgp.StrType {
-		id, err = unsigned(key, v)
-		return id, err == nil, err
-	}
-	s, err := str(key, v, MaxTopicBytes)
-	if err != nil {
-		return 0, false, err
-	}
-	id, bad := strconv.ParseUint(s, 10, 64)
-	return id, bad == nil, nil
-}
-
 // rank reads a rank; absent and nil are rank 0, as in Dynamo.
 func rank(key string, v []byte) (int, error) {
 	if msgp.IsNil(v) {
@@ -127,31 +111,4 @@ func bin(key string, v []byte) ([]byte, error) {
 		return nil, refuse(BadField, "%s: bytes were expected, not %s", key, msgp.NextType(v))
 	}
 	return b, nil
-}
-
-// amount reads a figure: a number from 0 up, whole or not; nil is unknown.
-func amount(key string, v []byte) (f float64, known bool, err error) {
-	switch msgp.NextType(v) {
-	case msgp.NilType:
-		return 0, false, nil
-	case msgp.Float64Type, msgp.Float32Type:
-		if msgp.NextType(v) == msgp.Float32Type {
-			var g float32
-			g, _, err = msgp.ReadFloat32Bytes(v)
-			f = float64(g)
-		} else {
-			f, _, err = msgp.ReadFloat64Bytes(v)
-		}
-	default:
-		var n uint64
-		n, err = unsigned(key, v)
-		f = float64(n)
-	}
-	if err != nil {
-		return 0, false, refuse(BadField, "%s: a number from 0 up was expected, not %s", key, msgp.NextType(v))
-	}
-	if !(f >= 0 && f <= 1<<53) {
-		return 0, false, refuse(BadField, "%s is %g; a number from 0 to 2^53 was expected", key, f)
-	}
-	return f, true, nil
 }

@@ -149,7 +149,7 @@ func TestSubject(t *testing.T) {
 	if got, want := Subject("prod eu", "back.end", "", TopicKVEvents), "namespace.prod%20eu.component.back%2Eend.kv-events"; got != want {
 		t.Errorf("got %s", got)
 	}
-	if got, want := Subject("n", "c", "generate", TopicActiveLoad), "namespace.n.component.c.endpoint.generate.kv_metrics"; got != want {
+	if got, want := Subject("n", "c", "generate", TopicKVEvents), "namespace.n.component.c.endpoint.generate.kv-events"; got != want {
 		t.Errorf("got %s", got)
 	}
 }
@@ -199,99 +199,6 @@ func TestKVEvents(t *testing.T) {
 	}
 }
 
-func TestActiveLoad(t *testing.T) {
-	for name, c := range map[string]struct {
-		payload []byte
-		want    Load
-	}{
-		"a worker's": {
-			obj("worker_id", uint64(worker2), "dp_rank", 3, "active_decode_blocks", nil, "active_prefill_tokens", nil, "kv_used_blocks", 40, "waiting_requests", 2),
-			Load{Worker: worker2, Rank: 3, Measured: true, Report: model.RankReport{Rank: 3, KVUsedBlocks: 40, Waiting: 2}},
-		},
-		"a router's": {
-			obj("worker_id", uint64(worker1), "active_decode_blocks", 12, "active_prefill_tokens", 4096, "scheduler_load_scope", "local"),
-			Load{Worker: worker1, Scope: "local", Report: model.RankReport{KVUsedBlocks: 12, PendingTokens: 4096}},
-		},
-		"both": {
-			obj("worker_id", 1, "active_decode_blocks", 12, "kv_used_blocks", 13, "scheduler_load_scope", nil),
-			Load{Worker: 1, Measured: true, Report: model.RankReport{KVUsedBlocks: 13}},
-		},
-	} {
-		got, err := ActiveLoad(c.payload)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		// What the table leaves at 0 is unknown.
-		for _, m := range []*model.Maybe{&c.want.Report.Running, &c.want.Report.Waiting, &c.want.Report.Tokens, &c.want.Report.PendingTokens, &c.want.Report.KVTotalBlocks, &c.want.Report.CacheHit} {
-			if *m == 0 {
-				*m = model.Unknown()
-			}
-		}
-		same(t, name, got, c.want)
-	}
-	for name, c := range map[string]struct {
-		payload []byte
-		want    Reason
-	}{
-		"nobody's": {obj("dp_rank", 1), BadField},
-		"negative": {obj("worker_id", 1, "kv_used_blocks", -1), BadField},
-		"text":     {obj("worker_id", 1, "kv_used_blocks", "x"), BadField},
-		"a list":   {enc([]any{1}), BadMsgpack},
-	} {
-		_, err := ActiveLoad(c.payload)
-		refusedAs(t, name, err, c.want)
-	}
-}
-
-func pass(worker any, scheduled, queued string) []byte {
-	return obj("version", 1, "worker_id", worker, "dp_rank", 2, "counter_id", uint64(9), "wall_time", 0.0125,
-		scheduled, raw(obj("num_prefill_requests", 1, "sum_prefill_tokens", 512, "var_prefill_length", 0.5, "sum_prefill_kv_tokens", 64, "num_decode_requests", 7, "sum_decode_kv_tokens", 9000, "var_decode_kv_tokens", 1.5)),
-		queued, raw(obj("num_prefill_requests", 2, "sum_prefill_tokens", 1000, "num_decode_requests", 1, "sum_decode_kv_tokens", 300)))
-}
-
-func TestForwardPass(t *testing.T) {
-	for _, names := range [][2]string{{"scheduled_requests", "queued_requests"}, {"scheduled", "queued"}} {
-		p, err := ForwardPass(pass("18446744073709551615", names[0], names[1]))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.Worker != worker2 || !p.Named || p.Rank != 2 || p.Counter != 9 || p.Wall != 12500*time.Microsecond || p.Idle() {
-			t.Errorf("%+v", p)
-		}
-		u := model.Unknown()
-		same(t, "report", p.Report(true), model.RankReport{
-			Rank: 2, Running: 8, Waiting: 3, Tokens: 512 + 64 + 9000 + 1000 + 300, PendingTokens: 1512,
-			KVUsedBlocks: u, KVTotalBlocks: u, CacheHit: u,
-		})
-		same(t, "report of one queue for all", p.Report(false), model.RankReport{
-			Rank: 2, Running: 8, Waiting: u, Tokens: 512 + 64 + 9000, PendingTokens: 512,
-			KVUsedBlocks: u, KVTotalBlocks: u, CacheHit: u,
-		})
-	}
-	p, err := ForwardPass(pass("worker-0", "scheduled_requests", "queued_requests"))
-	if err != nil || p.Named {
-		t.Errorf("a worker with a name: %+v, %v", p, err)
-	}
-	p, err = ForwardPass(obj("worker_id", uint64(worker1), "wall_time", 0, "scheduled_requests", raw(obj())))
-	if err != nil || !p.Idle() || p.Report(true).Running != 0 || p.Worker != worker1 {
-		t.Errorf("a sign of life: %+v, %v", p, err)
-	}
-	for name, c := range map[string]struct {
-		payload []byte
-		want    Reason
-	}{
-		"version 2":     {obj("version", 2, "scheduled_requests", 7), BadVersion},
-		"not scheduled": {obj("version", 1), BadField},
-		"negative":      {obj("scheduled_requests", raw(obj("num_prefill_requests", -1))), BadField},
-		"a day":         {obj("wall_time", 1e9, "scheduled_requests", raw(obj())), BadField},
-		"a list":        {enc([]any{1, "w", 0}), BadMsgpack},
-		"JSON":          {[]byte(`{"version":1}`), BadMsgpack},
-	} {
-		_, err := ForwardPass(c.payload)
-		refusedAs(t, name, err, c.want)
-	}
-}
-
 // What is handed on is what the router's decoder of Dynamo's events can read
 // once it reads msgpack; an engine's own batch must not be mistaken for it.
 func TestAnEnginesBatchIsNone(t *testing.T) {
@@ -303,7 +210,6 @@ func TestAnEnginesBatchIsNone(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range [][]byte{
 		envelope(enc([]raw{routerEvent(worker1, 1, 1), routerEvent(worker2, nil, 1)})), enc([]raw{routerEvent(1, 0, 1)}),
-		obj("worker_id", 1, "kv_used_blocks", 13, "scheduler_load_scope", nil), pass("1", "scheduled_requests", "queued_requests"),
 	} {
 		f.Add(s)
 	}
@@ -320,15 +226,8 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("%+v became %+v, %v", e, again, err)
 			}
 		}
-		l, err2 := ActiveLoad(data)
-		p, err3 := ForwardPass(data)
-		for _, err := range []error{err, err2, err3} {
-			if err != nil && err.Error() == "" {
-				t.Fatal("refused without words")
-			}
-		}
-		if l.Report.Waiting < 0 || p.Report(true).Running < 0 {
-			t.Fatalf("%+v, %+v", l, p)
+		if err != nil && err.Error() == "" {
+			t.Fatal("refused without words")
 		}
 	})
 }
@@ -343,16 +242,6 @@ func BenchmarkKVEvents(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := KVEvents(payload); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkForwardPass(b *testing.B) {
-	payload := pass("18446744073709551615", "scheduled_requests", "queued_requests")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := ForwardPass(payload); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,6 +1,9 @@
 package plane
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Reason names a cause of a refusal, as a metric's label does.
 type Reason string
@@ -26,4 +29,13 @@ func (r *Refusal) Error() string { return r.Detail }
 
 func refuse(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// asRefusal gives an error of this package as what it is.
+func asRefusal(err error) *Refusal {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return refuse(BadMsgpack, "%v", err)
 }

@@ -7,7 +7,6 @@
 //	              /metrics                            SGLangMetrics
 //	              /server_info, older /get_server_info  SGLangInfo
 //	TensorRT-LLM  /metrics (JSON, drained on read)    TRTRows
-//	              /version, /server_info              TRTInfo
 //	Dynamo        /metrics                            Dynamo
 //	any           /v1/models, /health                 Models, Health
 //	              a batch of KV events                Batch

@@ -124,7 +124,6 @@ func FuzzInfo(f *testing.F) {
 		if i, err := SGLangInfo(Answer{Body: data}); err == nil && (i.BlockTokens < 0 || i.KVBlocks < 0 || len(i.Advertised) > MaxRanks) {
 			t.Fatalf("%+v", i)
 		}
-		_, _ = TRTInfo(Answer{Body: data})
 	})
 }
 

@@ -227,15 +227,14 @@ func hostile() map[string][]byte {
 func TestBounds(t *testing.T) {
 	for name, input := range hostile() {
 		for entry, read := range map[string]func(Answer){
-			"vllm":    func(a Answer) { _, _ = VLLM(a) },
-			"sglang":  func(a Answer) { _, _ = SGLangMetrics(a, 16) },
-			"loads":   func(a Answer) { _, _ = SGLangLoads(a, 16) },
-			"info":    func(a Answer) { _, _ = SGLangInfo(a) },
-			"trt":     func(a Answer) { _, _ = TRTRows(a, 4) },
-			"trtinfo": func(a Answer) { _, _ = TRTInfo(a) },
-			"dynamo":  func(a Answer) { _, _ = Dynamo(a) },
-			"models":  func(a Answer) { _, _, _ = Models(a) },
-			"health":  func(a Answer) { _ = Health(model.EngineDynamo, a) },
+			"vllm":   func(a Answer) { _, _ = VLLM(a) },
+			"sglang": func(a Answer) { _, _ = SGLangMetrics(a, 16) },
+			"loads":  func(a Answer) { _, _ = SGLangLoads(a, 16) },
+			"info":   func(a Answer) { _, _ = SGLangInfo(a) },
+			"trt":    func(a Answer) { _, _ = TRTRows(a, 4) },
+			"dynamo": func(a Answer) { _, _ = Dynamo(a) },
+			"models": func(a Answer) { _, _, _ = Models(a) },
+			"health": func(a Answer) { _ = Health(model.EngineDynamo, a) },
 		} {
 			heap, took := cost(func() { read(Answer{Status: 200, Body: input}) })
 			if heap > 16<<20 || took > 20*time.Millisecond {

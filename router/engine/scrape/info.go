@@ -113,22 +113,6 @@ func (in *sglangInfo) capacity(i *Info, dp int) {
 	}
 }
 
-// TRTInfo reads trtllm-serve's /version or /server_info. Neither says how many
-// ranks there are: TRTRows does, or the engine's own settings file.
-func TRTInfo(a Answer) (Info, error) {
-	var in struct {
-		Version string          `json:"version"`
-		Disagg  json.RawMessage `json:"disaggregated_params"`
-	}
-	if err := readInfo(a, &in); err != nil {
-		return Info{}, err
-	}
-	if in.Version == "" && in.Disagg == nil {
-		return Info{}, refuse(NoFigures, "an answer without version and disaggregated_params: is this trtllm-serve?")
-	}
-	return Info{Version: clip(in.Version)}, nil
-}
-
 // readInfo reads an object into in. NaN in a field that nobody asked for must
 // not matter, so what plain notes is dropped.
 func readInfo(a Answer, in any) error {

@@ -90,15 +90,3 @@ func TestTRTRowsOddities(t *testing.T) {
 	_, err = TRTRows(body(`[{"object":"model"}]`), 1)
 	refusedAs(t, err, NoFigures, "enable_iter_perf_stats")
 }
-
-func TestTRTInfo(t *testing.T) {
-	i, err := TRTInfo(body(`{"version":"1.2.0rc3"}`))
-	if err != nil || i.Version != "1.2.0rc3" || i.Advertised != nil {
-		t.Errorf("%+v, %v", i, err)
-	}
-	if _, err = TRTInfo(body(`{"disaggregated_params":{}}`)); err != nil {
-		t.Error(err)
-	}
-	_, err = TRTInfo(body(`{"status":"x"}`))
-	refusedAs(t, err, NoFigures)
-}

@@ -118,8 +118,12 @@ func TestGapsAreClosedByReplay(t *testing.T) {
 		}
 		gaps += g.gaps
 	})
-	if !t.Failed() && gaps < 100 {
-		t.Errorf("only %d gaps were tried, want 100", gaps)
+	want := 100
+	if testing.Short() { // rapid then tries a fifth
+		want = 10
+	}
+	if !t.Failed() && gaps < want {
+		t.Errorf("only %d gaps were tried, want %d", gaps, want)
 	}
 	t.Logf("%d gaps closed", gaps)
 }

@@ -152,7 +152,8 @@ func only(h http.Header, name string) (string, error) {
 	return one, nil
 }
 
-// check trims an id and refuses one that cannot be a key.
+// check trims an id and refuses one that cannot be a key. What it returns holds
+// nothing of the body.
 func check(id, where string) (string, error) {
 	id = strings.TrimSpace(id)
 	switch {
@@ -163,7 +164,7 @@ func check(id, where string) (string, error) {
 	case strings.HasPrefix(id, DerivedPrefix):
 		return "", fmt.Errorf("%w: %s begins with %q, which marks ids that adpdeck makes itself: choose another", ErrID, where, DerivedPrefix)
 	}
-	return id, nil
+	return strings.Clone(id), nil
 }
 
 // Tenant returns whose a request is: the value of the header of that name, or

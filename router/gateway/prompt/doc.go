@@ -12,8 +12,8 @@
 // tokenised. A tail is cut off where tokenisers begin anew: after a letter and
 // before a line's end, or between two messages. Not every tokeniser or template
 // does, so that is believed only after tails and wholes were compared several
-// times for a model, is compared again now and then, and given up at the first
-// difference. While a tokeniser is slow, the part that the engine has seen already
+// times for a model, a route and the settings of the template, is compared again
+// now and then, and given up at the first difference. While a tokeniser is slow, the part that the engine has seen already
 // stands for the whole: a cache can hold little more.
 //
 // The memory is bounded in bytes and conversations, the least recently used goes

@@ -9,7 +9,7 @@ import (
 // engine lets the engine tokenise the prompt and fills p. It reports false where
 // nothing but the text is left to go by.
 func (j *job) engine(ctx context.Context, p *Prompt) bool {
-	m := j.r.models.of(j.source.Conv.Model)
+	m := j.r.models.of(j.kind())
 	now := j.r.opt.Clock.Now()
 	if m.resting(now) {
 		return j.remembered(p, m)
@@ -24,9 +24,7 @@ func (j *job) engine(ctx context.Context, p *Prompt) bool {
 			m.took(time.Since(took))
 			done <- q
 		})
-		if err != nil {
-			m.rest(j.r.opt.Clock.Now())
-		}
+		m.ended(err, j.r.opt.Clock.Now())
 	}) {
 		return j.remembered(p, m)
 	}

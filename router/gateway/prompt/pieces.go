@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -89,9 +88,9 @@ func (j *job) chatPieces(ctx context.Context, m *modelState, known []uint32, at 
 	if !j.divides() {
 		return nil, hd, errPieces
 	}
-	b, err := j.base(ctx, m)
+	b, err := j.baseOf(ctx, m)
 	if err != nil {
-		if ctx.Err() == nil {
+		if errors.Is(err, errPieces) || errors.Is(err, ErrRefused) {
 			m.compared(false) // this template takes no opening
 		}
 		return nil, hd, err
@@ -146,17 +145,13 @@ func (j *job) divides() bool {
 // ask for the answer.
 type base struct{ opening, prompt []uint32 }
 
-// base asks for it once for each model and settings of the template.
-func (j *job) base(ctx context.Context, m *modelState) (base, error) {
-	var h maphash.Hash
-	h.SetSeed(j.r.memory.seed)
-	for _, name := range settingsOfTemplate {
-		h.WriteString(j.source.Doc.Get(name).Raw)
-		h.WriteByte(endMessage)
-	}
-	key := h.Sum64()
-	if b, ok := m.base(key); ok {
-		return b, nil
+// baseOf asks for it once.
+func (j *job) baseOf(ctx context.Context, m *modelState) (base, error) {
+	m.mu.Lock()
+	known := m.base
+	m.mu.Unlock()
+	if known != nil {
+		return *known, nil
 	}
 	without, err := j.ask(ctx, j.with("["+opening+"]", false))
 	if err != nil {
@@ -170,12 +165,11 @@ func (j *job) base(ctx context.Context, m *modelState) (base, error) {
 		return base{}, errPieces
 	}
 	b := base{opening: without, prompt: with[len(without):]}
-	m.keep(key, b)
+	m.mu.Lock()
+	m.base = &b
+	m.mu.Unlock()
 	return b, nil
 }
-
-// settingsOfTemplate change how the opening is rendered.
-var settingsOfTemplate = [...]string{"chat_template", "chat_template_kwargs", "add_special_tokens", "reasoning_effort"}
 
 // with is the body with other messages and without tools, which belong to the
 // beginning; answer says whether the answer is asked for.

@@ -223,7 +223,7 @@ func TestTailsAreWholes(t *testing.T) {
 				tails++
 			}
 		}
-		if r.models.of("m").distrusted() {
+		if r.models.of(kind{model: "m", route: model.RouteChat}).distrusted() || r.models.of(kind{model: "m", route: model.RouteCompletions}).distrusted() {
 			t.Fatal("a tokeniser that divides is not trusted")
 		}
 	})
@@ -258,7 +258,7 @@ func TestWhatDoesNotDivideIsNotTrusted(t *testing.T) {
 					t.Fatalf("turn %d, %s: %s", turn, got.How, diff)
 				}
 			}
-			if !r.models.of("m").distrusted() {
+			if !r.models.of(kind{model: "m", route: k.route}).distrusted() {
 				t.Error("it is trusted")
 			}
 		})
@@ -270,7 +270,7 @@ func TestWhatDoesNotDivideIsNotTrusted(t *testing.T) {
 func TestACutOfTheLastTurnMayBeNoneNow(t *testing.T) {
 	r := newReader(t, ModeEngine, &toy{})
 	for range enough {
-		r.models.of("m").compared(true)
+		r.models.of(kind{model: "m", route: model.RouteCompletions}).compared(true)
 	}
 	for _, text := range []string{"word\n", "wordabcd and more", "word\nand more\n", "word\nand more"} {
 		got := r.Read(t.Context(), source(t, model.RouteCompletions, "c", fmt.Sprintf(`{"prompt":%q}`, text)))
@@ -328,7 +328,7 @@ func TestSlowTokeniser(t *testing.T) {
 		close(y.delay) // what was asked for comes late and is remembered
 		r.settle()
 		y.delay = make(chan struct{})
-		r.models.of("m").took(time.Second)
+		r.models.of(kind{model: "m", route: model.RouteChat}).took(time.Second)
 		got, took := ask("a", grown)
 		want, _ := (&toy{}).tokenize(t.Context(), "m", model.RouteChat, []byte(`{"add_generation_prompt": false, "messages": [{"role": "user", "content": "hello, is anybody there?"}]}`))
 		if got.How != Remembered || got.Guessed || took != 0 {

@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,8 @@ type Options struct {
 	// is hashed then.
 	BlockTokens func() int
 	// Tokenize asks an engine that serves the model for the tokens of a request
-	// body, in the form of the route.
+	// body, in the form of the route. It returns ErrBusy and ErrRefused, wrapped,
+	// for what says nothing against the tokeniser.
 	Tokenize func(ctx context.Context, model string, route model.Route, body []byte) ([]uint32, error)
 	Clock    interface{ Now() time.Time }
 	// Wait is how long a request waits for a tokeniser (default 30 ms), Limit how
@@ -223,14 +225,14 @@ func (j *job) fill(p *Prompt, tokens []uint32, hd head) {
 	}
 }
 
-// saltOf is the cache salt of a request.
+// saltOf is the cache salt of a request. It holds nothing of the body.
 func saltOf(d *body.Doc) string {
 	if v := d.Get("cache_salt"); v.Type == gjson.String {
-		return v.Str
+		return strings.Clone(v.Str)
 	}
 	if v := d.Get("nvext"); v.IsObject() {
 		if v = v.Get("cache_salt"); v.Type == gjson.String {
-			return v.Str
+			return strings.Clone(v.Str)
 		}
 	}
 	return ""

@@ -1,8 +1,14 @@
 package prompt
 
 import (
+	"errors"
+	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"adpdeck/router/model"
 )
 
 // Rules of trust in tails: how often a tail must have been equal to its whole
@@ -12,44 +18,81 @@ const (
 	checkEvery = 64
 )
 
-// restTime is how long a tokeniser that failed is left alone.
-const restTime = 10 * time.Second
-
-// maxModels and maxBases bound what is remembered of models, and of the settings
-// of each one's template.
+// restTime is how long a tokeniser that failed, or refused so many requests in a
+// row, is left alone.
 const (
-	maxModels = 1024
-	maxBases  = 64
+	restTime    = 10 * time.Second
+	maxRefusals = 8
 )
 
-// models is what is known of each model's tokeniser.
-type models struct {
-	mu sync.Mutex
-	by map[string]*modelState
+// maxModels bounds what is remembered of tokenisers.
+const maxModels = 1024
+
+var (
+	// ErrBusy is returned by Options.Tokenize where a tokeniser has enough to do.
+	ErrBusy = errors.New("the tokeniser is busy")
+	// ErrRefused is returned where it is well and refuses this request.
+	ErrRefused = errors.New("the tokeniser refuses this")
+)
+
+// kind is what prompts have in common that are tokenised alike: what was learnt of one says nothing of
+// another, and what one client sends spoils nothing for those who send another.
+type kind struct {
+	model    string
+	route    model.Route
+	settings uint64 // sum of what changes the template
 }
 
-func (s *models) of(name string) *modelState {
+// models is what is known of tokenisers. Names and settings are the clients', so
+// that the least recently used goes first.
+type models struct {
+	mu sync.Mutex // guards by, not the states themselves
+	by *simplelru.LRU[kind, *modelState]
+}
+
+func (s *models) of(k kind) *modelState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.by[name]
-	if m == nil {
-		if s.by == nil || len(s.by) >= maxModels {
-			s.by = map[string]*modelState{} // names are the clients': begin anew
-		}
+	if s.by == nil {
+		// The size is positive, which is all that could be refused.
+		s.by, _ = simplelru.NewLRU[kind, *modelState](maxModels, nil)
+	}
+	m, ok := s.by.Get(k)
+	if !ok {
 		m = &modelState{}
-		s.by[name] = m
+		s.by.Add(k, m)
 	}
 	return m
 }
 
+// settingsOfTemplate change how a chat is rendered, beside its messages and what
+// belongs to its beginning.
+var settingsOfTemplate = [...]string{"chat_template", "chat_template_kwargs", "add_special_tokens", "reasoning_effort"}
+
+// kind is the prompt's.
+func (j *job) kind() kind {
+	k := kind{model: j.source.Conv.Model, route: j.source.Route}
+	var h maphash.Hash
+	h.SetSeed(j.r.memory.seed)
+	for _, name := range settingsOfTemplate {
+		if v := j.source.Doc.Get(name); v.Exists() {
+			maphash.WriteComparable(&h, name)
+			maphash.WriteComparable(&h, v.Raw)
+			k.settings = h.Sum64()
+		}
+	}
+	return k
+}
+
 // modelState is what is known of one model's tokeniser.
 type modelState struct {
-	mu     sync.Mutex
-	agreed int // comparisons in a row without a difference, -1 after one
-	uses   int // since the last comparison
-	until  time.Time
-	slow   time.Duration // what the newest call took
-	bases  map[uint64]base
+	mu      sync.Mutex
+	agreed  int // comparisons in a row without a difference, -1 after one
+	uses    int // since the last comparison
+	refused int // requests in a row
+	until   time.Time
+	slow    time.Duration // what the newest call took
+	base    *base         // nil: not asked for yet
 }
 
 func (m *modelState) trusted() bool {
@@ -92,10 +135,23 @@ func (m *modelState) resting(now time.Time) bool {
 	return now.Before(m.until)
 }
 
-func (m *modelState) rest(now time.Time) {
+// ended notes how a call ended: a tokeniser that cannot be had is left alone for a
+// while, one that refused a request or had no time for it is not.
+func (m *modelState) ended(err error, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.until = now.Add(restTime)
+	switch {
+	case err == nil:
+		m.refused = 0
+		return
+	case errors.Is(err, ErrBusy):
+		return
+	case errors.Is(err, ErrRefused):
+		if m.refused++; m.refused < maxRefusals {
+			return
+		}
+	}
+	m.refused, m.until = 0, now.Add(restTime)
 }
 
 // quick reports that waiting is worth it: the newest call was answered in time.
@@ -109,20 +165,4 @@ func (m *modelState) took(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.slow = d
-}
-
-func (m *modelState) base(key uint64) (base, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b, ok := m.bases[key]
-	return b, ok
-}
-
-func (m *modelState) keep(key uint64, b base) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.bases == nil || len(m.bases) >= maxBases {
-		m.bases = map[uint64]base{}
-	}
-	m.bases[key] = b
 }

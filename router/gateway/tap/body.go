@@ -13,12 +13,11 @@ type Options struct {
 	Events bool
 	// HideUsage keeps the chunk back that has no choices and nothing but usage.
 	HideUsage bool
-	// First is called once, with the first event that carries data and is no
-	// error: the first token. The data is valid during the call only. A document
-	// has none.
+	// First is called once, with the first event that carries a token. The data is
+	// valid during the call only. A document has none.
 	First func(data []byte)
-	// Progress is called after every Every events with their number so far: one
-	// carries a token as a rule. 0 means 16.
+	// Progress is called after every Every events that carry a token, with their
+	// number so far. 0 means 16.
 	Progress func(events int)
 	Every    int
 	// End is called once: at the end, at an error, or when the body is closed
@@ -34,7 +33,7 @@ type End struct {
 	Err      error
 	// Failed says that an event carried an error in place of tokens.
 	Failed bool
-	// Events counts those that carried data.
+	// Events counts those that carried a token.
 	Events int
 	Usage  Usage
 }
@@ -101,7 +100,6 @@ func (b *Body) watch(p []byte) {
 var (
 	dataField = []byte("data:")
 	doneMark  = []byte("[DONE]")
-	errorMark = []byte(`{"error"`)
 )
 
 // payload is what a line of a stream carries, nil for none.
@@ -122,8 +120,9 @@ func (b *Body) line(line []byte, whole bool) {
 		if len(data) == 0 || bytes.Equal(data, doneMark) {
 			return
 		}
-		if bytes.HasPrefix(data, errorMark) {
-			b.end.Failed = true
+		if token, failed := judge(data); !token {
+			b.end.Failed = b.end.Failed || failed
+			b.note(data, true)
 			return
 		}
 	}
@@ -158,8 +157,8 @@ func (b *Body) finish(err error) {
 	}
 	if !b.opt.Events {
 		b.note(b.doc.buf, !b.doc.cut)
-	} else if len(b.lines.held.buf) > 0 {
-		// A last line without its end.
+	} else if b.end.Complete && len(b.lines.held.buf) > 0 {
+		// A last line without its end; of what broke off it would be half a line.
 		b.line(b.lines.held.buf, !b.lines.held.cut)
 	}
 	if b.opt.End != nil {

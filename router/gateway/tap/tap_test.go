@@ -259,3 +259,39 @@ func (p *pieces) Read(b []byte) (int, error) {
 	p.rest = p.rest[n:]
 	return n, nil
 }
+
+// TestWhatIsAToken wants only tokens to count as the first one.
+func TestWhatIsAToken(t *testing.T) {
+	created := `data: {"type": "response.created", "response": {"status": "in_progress", "error": null, "usage": null}}` + "\n\n"
+	delta := `data: {"type": "response.output_text.delta", "delta": "say \"error\""}` + "\n\n"
+	completed := `data: {"type": "response.completed", "response": {"error": null, "usage": {"input_tokens": 9, "output_tokens": 2}}}` + "\n\n"
+	for name, tt := range map[string]struct {
+		text   string
+		first  string
+		events int
+		failed bool
+		output int
+	}{
+		"responses":               {"event: response.created\n" + created + delta + delta + completed, delta, 2, false, 2},
+		"responses: failed":       {created + `data: {"type": "response.failed", "response": {"error": {"code": "x"}}}` + "\n\n", "", 0, true, -1},
+		"responses: error":        {created + `data: {"type": "error", "message": "x"}` + "\n\n", "", 0, true, -1},
+		"error":                   {`data: {"error":{"message":"x"}}` + "\n\n", "", 0, true, -1},
+		"error, spaced":           {`data: { "error" : {"message":"x"} }` + "\n\n", "", 0, true, -1},
+		"error, older form":       {`data: {"object":"error","message":"x"}` + "\n\n", "", 0, true, -1},
+		"no error":                {`data: {"error":null,"choices":[{}]}` + "\n\n", `data: {"error":null,"choices":[{}]}`, 1, false, -1},
+		"error after a token":     {textChunk + `data: {"error":{}}` + "\n\n", textChunk, 1, true, -1},
+		"half a line is no token": {`data: {"choi`, "", 0, false, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			src := io.Reader(strings.NewReader(tt.text))
+			if strings.HasPrefix(name, "half") {
+				src = io.MultiReader(src, iotest.ErrReader(io.ErrUnexpectedEOF))
+			}
+			got := run(t, src, Options{Events: true})
+			first := strings.TrimSpace(strings.TrimPrefix(tt.first, "data: "))
+			if got.First != first || got.End.Events != tt.events || got.End.Failed != tt.failed || got.End.Usage.Output != tt.output {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}

@@ -110,15 +110,6 @@ func FuzzDrain(f *testing.F) {
 	})
 }
 
-func FuzzFrames(f *testing.F) {
-	f.Add([]byte{}, []byte("topic"), []byte("12345678"), []byte("x"), byte(4))
-	f.Fuzz(func(_ *testing.T, a, b, c, d []byte, n byte) {
-		frames := [][]byte{a, b, c, d}[:n%5]
-		_, _, _, _ = ParseReplay(frames)
-		_, _, _, _ = ParseLive(frames)
-	})
-}
-
 // Any order of calls, with payloads that are batches or are not.
 func FuzzFeed(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 0, 1, 2, 1, 3, 4, 1, 5, 0, 2, 2, 2, 3, 3, 0, 4, 9})

@@ -209,8 +209,7 @@ func (f *Feed) Want(now time.Time) (from uint64, ok bool) {
 	return f.next, true
 }
 
-// Replayed takes one batch of a replay's answer, whichever way it was framed
-// (see ParseReplay).
+// Replayed takes one batch of a replay's answer.
 func (f *Feed) Replayed(now time.Time, seq uint64, payload []byte) {
 	g := &f.gap
 	f.replay.asked = now // it speaks

@@ -1,10 +1,6 @@
 package event
 
-import (
-	"encoding/binary"
-	"errors"
-	"time"
-)
+import "time"
 
 // ReplayEnded tells the feed that a replay's answer is complete, or failed. A
 // gap that is still open is asked for again after a pause that doubles from
@@ -63,35 +59,5 @@ func (f *Feed) Resync(now time.Time) {
 	f.replay.stale, f.replay.again = f.replay.asking, now
 }
 
-// ErrFrames is returned for a multipart message that is no batch and no answer
-// to a replay.
-var ErrFrames = errors.New("not the frames of a kv event publisher: want topic, 8-byte number, payload")
-
-// endOfReplay is the number that ends a replay's answer.
+// endOfReplay is the number that ends a replay's answer, never a batch's.
 const endOfReplay = 1<<64 - 1
-
-// ParseLive reads the three frames of a published batch.
-func ParseLive(frames [][]byte) (topic []byte, seq uint64, payload []byte, err error) {
-	if len(frames) != 3 || len(frames[1]) != 8 {
-		return nil, 0, nil, ErrFrames
-	}
-	return frames[0], binary.BigEndian.Uint64(frames[1]), frames[2], nil
-}
-
-// ParseReplay reads the frames of one answer to a replay. Older publishers send
-// "", number, payload and newer ones "", topic, number, payload; so the last two
-// frames count. ended says that it is the marker at the answer's end.
-func ParseReplay(frames [][]byte) (seq uint64, payload []byte, ended bool, err error) {
-	n := len(frames)
-	if n < 2 || n > 4 || len(frames[n-2]) != 8 {
-		return 0, nil, false, ErrFrames
-	}
-	seq, payload = binary.BigEndian.Uint64(frames[n-2]), frames[n-1]
-	return seq, payload, seq == endOfReplay || len(payload) == 0, nil
-}
-
-// AppendReplayRequest appends the second frame of a replay's request, after an
-// empty one, to p.
-func AppendReplayRequest(p []byte, from uint64) []byte {
-	return binary.BigEndian.AppendUint64(p, from)
-}
