@@ -148,8 +148,8 @@ func (t *trip) attemptFailed(err error, seen *watch) error {
 	switch cause := context.Cause(t.ctx); {
 	case cause != nil:
 		err = cause
-		if errors.Is(cause, errDeadline) && !begun {
-			t.g.engines.Failed(t.target, err) // it took the request and never answered
+		if errors.Is(cause, errDeadline) {
+			t.g.engines.Failed(t.target, err) // it took the request, and the head of its answer never ended
 		}
 	case begun || !seen.reused.Load():
 		t.g.engines.Failed(t.target, err)
