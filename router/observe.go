@@ -177,7 +177,7 @@ func (g *gathered) worst(id string) (row model.IndexRank, ok bool) {
 }
 
 func badness(f model.IndexFeed) int {
-	return slices.Index([]model.IndexFeed{model.FeedLive, model.FeedApproximate, model.FeedNone, model.FeedSilent, model.FeedGap}, f)
+	return slices.Index([]model.IndexFeed{model.FeedLive, model.FeedApproximate, model.FeedNone, model.FeedSilent, model.FeedDoubt, model.FeedGap}, f)
 }
 
 // firstToken notes a first token that a worker's engine answered with.

@@ -225,3 +225,19 @@ func TestFiguresThatComeNoMore(t *testing.T) {
 		})
 	}
 }
+
+// TestWorstFeed: a worker shows the feed of its worst rank, in each state.
+func TestWorstFeed(t *testing.T) {
+	order := []model.IndexFeed{model.FeedLive, model.FeedApproximate, model.FeedNone, model.FeedSilent, model.FeedDoubt, model.FeedGap}
+	for i, better := range order {
+		for _, worse := range order[i:] {
+			g := &gathered{}
+			for k, f := range []model.IndexFeed{better, worse, better} {
+				g.ranks = append(g.ranks, model.IndexRank{Target: model.Target{Worker: "w", Rank: k}, Feed: f})
+			}
+			if got, ok := g.worst("w"); !ok || got.Feed != worse {
+				t.Errorf("of %s and %s the worst is shown as %s", better, worse, got.Feed)
+			}
+		}
+	}
+}

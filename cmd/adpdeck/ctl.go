@@ -27,6 +27,7 @@ type ctlFlags struct {
 	tenant, model               string
 	expect                      uint64
 	timeout                     time.Duration
+	unlisted                    bool // a conversation named is not in the state that was looked at
 }
 
 func newCtl() *cobra.Command {
@@ -149,6 +150,17 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	}
 	defer func() { _ = c.Close() }()
 	command, err := read(state)
+	if f.unlisted { // a turn that was answered just now is told a moment later
+		soon, done := context.WithTimeout(ctx, unlistedWait)
+		_ = await(soon, func() bool {
+			if v := c.View(); v.State != nil {
+				f.unlisted = false
+				command, err = read(v.State)
+			}
+			return !f.unlisted
+		})
+		done()
+	}
 	if err != nil {
 		return fmt.Errorf("ctl %s: %w", verb, err)
 	}
@@ -168,6 +180,10 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	}
 	return f.answer(cmd, verb, &reply)
 }
+
+// unlistedWait is how long a conversation that is not listed is waited for: the
+// feed tells changes ten times a second.
+const unlistedWait = 300 * time.Millisecond
 
 // await polls until done or ctx ends.
 func await(ctx context.Context, done func() bool) error {
@@ -285,6 +301,7 @@ func (f *ctlFlags) conversation(s *model.State, id string) (model.ConvKey, error
 	case 1:
 		return found[0], nil
 	case 0: // it may be older than what the feed carries: the router says
+		f.unlisted = true
 		return model.ConvKey{Tenant: f.tenant, Model: f.model, ID: id}, nil
 	}
 	return model.ConvKey{}, fmt.Errorf("%q is %d conversations (%q, tenant %q, is one): say which with --tenant and --model", id, len(found), found[0].Model, found[0].Tenant)

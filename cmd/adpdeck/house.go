@@ -109,7 +109,7 @@ func (h *house) run(ctx context.Context) error {
 			running = false
 			h.drain()
 		case <-hup:
-			h.log.Info("reload", "answer", h.reload(model.Command{ID: "hup-" + time.Now().Format(time.RFC3339Nano), Verb: model.VerbReload, Actor: "SIGHUP"}))
+			h.hangUp()
 		case err = <-failed:
 			running = false
 			_ = h.http.Close()
@@ -147,6 +147,16 @@ func hangups() (hup chan os.Signal, unhook func()) {
 	hup = make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	return hup, func() { signal.Stop(hup) }
+}
+
+// hangUp reloads because of a SIGHUP, whose sender reads the log.
+func (h *house) hangUp() {
+	r := h.reload(model.Command{ID: "hup-" + time.Now().Format(time.RFC3339Nano), Verb: model.VerbReload, Actor: "SIGHUP"})
+	if !r.Accepted {
+		h.log.Warn("reload refused", "why", r.Refusal.Error())
+		return
+	}
+	h.log.Info("reloaded", "version", r.Version, "what", r.What)
 }
 
 // drain takes nothing new and lets streams finish; a second signal breaks them

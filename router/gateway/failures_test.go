@@ -112,6 +112,26 @@ func TestBoundConversationGoesOn(t *testing.T) {
 	}
 }
 
+// TestWorkerThatLeftIsGoneAround: a worker that leaves between the choice and the
+// sending costs nobody an answer, whether retries are on or not.
+func TestWorkerThatLeftIsGoneAround(t *testing.T) {
+	g := newRig(t, rigOptions{spec: model.GatewaySpec{DecisionHeaders: true}})
+	left := g.engines.servers["w0"]
+	defer left.Close()
+	g.engines.mu.Lock()
+	delete(g.engines.servers, "w0")
+	g.engines.mu.Unlock()
+	for i := range 20 {
+		if resp, body := g.post(t, "/v1/responses", fmt.Sprintf(`{"model":"m","input":"%d"}`, i)); resp.StatusCode != 200 || resp.Header.Get("X-Adpdeck-Worker") != "w1" {
+			t.Fatalf("%d from %s: %s", resp.StatusCode, resp.Header.Get("X-Adpdeck-Worker"), body)
+		}
+	}
+	resp, body := g.post(t, "/v1/responses", `{}`, "X-Adpdeck-Worker", "w0")
+	if resp.StatusCode != 502 || !strings.Contains(body, "cannot_steer") || g.inFlight() != 0 {
+		t.Errorf("%d %s, %d on the books", resp.StatusCode, body, g.inFlight())
+	}
+}
+
 func TestNobodyElseToAsk(t *testing.T) {
 	g := newRig(t, rigOptions{workers: 1, ranks: 1, spec: model.GatewaySpec{Retry: true, QueueTimeoutSecs: 0.05}})
 	g.engines.servers["w0"].Close()

@@ -146,8 +146,8 @@ type upstreamError struct {
 	// was not tried.
 	again error
 	// left says that the request may have reached the engine, begun that a byte of
-	// an answer came.
-	left, begun bool
+	// an answer came, unsent that nothing was tried: the worker is not there.
+	left, begun, unsent bool
 }
 
 func (u *upstreamError) Error() string { return fmt.Sprintf("engine of %s: %v", u.target, u.err) }
@@ -157,6 +157,9 @@ func (u *upstreamError) Unwrap() error { return u.err }
 // with it.
 func (u *upstreamError) problem() *problem {
 	p := refusal(http.StatusBadGateway, "engine_failed", "the engine of %s %s before it answered", u.target, causeOf(u.err))
+	if u.unsent {
+		p = refusal(http.StatusBadGateway, "cannot_steer", "%v", u.err)
+	}
 	if errors.Is(u.err, errDeadline) || errors.Is(u.err, context.DeadlineExceeded) {
 		p = refusal(http.StatusGatewayTimeout, "timeout", "the engine of %s had not answered when %v", u.target, errDeadline)
 	}

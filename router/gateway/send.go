@@ -100,17 +100,17 @@ func (t *trip) place() error {
 // maySendAgain reports that a failed attempt may be followed by another one:
 // nothing was answered, and nothing is done twice by it.
 func (t *trip) maySendAgain(up *upstreamError) bool {
-	if !t.g.spec.Retry || up.begun || t.ctx.Err() != nil {
+	if up.begun || t.ctx.Err() != nil {
 		return false
 	}
-	return !up.left || t.route != model.RouteResponses
+	return up.unsent || t.g.spec.Retry && (!up.left || t.route != model.RouteResponses)
 }
 
 // exclude keeps the next attempt off the target that failed: off its whole worker
 // unless each of its ranks has an address of its own.
 func (t *trip) exclude(up *upstreamError) {
 	x := up.target
-	if t.channel != steer.ChannelPort {
+	if up.unsent || t.channel != steer.ChannelPort {
 		x.Rank = model.NoRank
 	}
 	t.req.Exclude = append(t.req.Exclude, x)
@@ -119,8 +119,8 @@ func (t *trip) exclude(up *upstreamError) {
 // attempt sends the request to the rank that it is booked on.
 func (t *trip) attempt(out *http.Request) (*http.Response, error) {
 	up, err := t.g.engines.Upstream(t.target, t.route, convid.ForEngine(t.req.Conv))
-	if err != nil {
-		return nil, refusal(http.StatusBadGateway, "cannot_steer", "%v", err)
+	if err != nil { // the worker left in this moment
+		return nil, &upstreamError{target: t.target, err: err, unsent: true}
 	}
 	t.channel = up.Channel
 	t.g.router.Sent(t.req.ID, up.Channel)
@@ -152,8 +152,8 @@ func (t *trip) attemptFailed(err error, seen *watch) error {
 	switch cause := context.Cause(t.ctx); {
 	case cause != nil:
 		err = cause
-		if errors.Is(cause, errDeadline) && !begun {
-			t.g.engines.Failed(t.target, err) // it took the request and never answered
+		if errors.Is(cause, errDeadline) {
+			t.g.engines.Failed(t.target, err) // it took the request, and the head of its answer never ended
 		}
 	case begun || !seen.reused.Load():
 		t.g.engines.Failed(t.target, err)

@@ -53,7 +53,7 @@ func (q *adpQueue) place(g *group) {
 	for i, w := range taken {
 		if at := q.out.Ranks[i]; at >= 0 {
 			w.rank = g.ranks[at]
-			w.rank.waiting = append(w.rank.waiting, w)
+			w.rank.take(w)
 			w.ring()
 		} else {
 			back = append(back, w)

@@ -282,6 +282,14 @@ func (e *Engine) Open() int {
 	return n
 }
 
+// Peak is the most requests that a rank (counted from 0 over all workers) has had
+// at one time, running or waiting.
+func (e *Engine) Peak(rank int) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.ranks[rank].peak
+}
+
 // Holds is how many tokens of a prompt, in full blocks, the cache of a rank
 // (counted from 0 over all workers) has at this moment: what events ought to
 // have told. Adapter and salt are empty for none.

@@ -247,3 +247,18 @@ func TestBusyThreshold(t *testing.T) {
 		t.Errorf("below the threshold: %d %v", status, o)
 	}
 }
+
+// TestPeak: the most requests of a rank at one time.
+func TestPeak(t *testing.T) {
+	e := busy(t, model.EngineVLLM, enginetest.Habits{})
+	if e.Peak(0) != 0 || e.Peak(1) != 3 {
+		t.Errorf("peaks %d and %d, want 0 and 3", e.Peak(0), e.Peak(1))
+	}
+	set(t, e, func(h *enginetest.Habits) { h.NoFirstToken = false })
+	for range 5 { // one after the other
+		call(t, e, http.MethodPost, "/v1/completions", `{"prompt":"hello","max_tokens":2}`, "X-Data-Parallel-Rank", "0")
+	}
+	if e.Peak(0) != 1 {
+		t.Errorf("peak %d, want 1", e.Peak(0))
+	}
+}

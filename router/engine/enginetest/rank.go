@@ -16,6 +16,7 @@ type rank struct {
 	cache   *cache
 	waiting []*work
 	running []*work
+	peak    int // most requests at one time
 	pub     *publisher
 	count   counters
 	step    stepped // what the present step does
@@ -39,8 +40,14 @@ func (k *rank) open() int { return len(k.waiting) + len(k.running) }
 // enqueue gives the rank a request.
 func (k *rank) enqueue(w *work) {
 	w.rank = k
-	k.waiting = append(k.waiting, w)
+	k.take(w)
 	k.group.kick()
+}
+
+// take lets a request wait on the rank.
+func (k *rank) take(w *work) {
+	k.waiting = append(k.waiting, w)
+	k.peak = max(k.peak, k.open())
 }
 
 // pending is how many prompt tokens of the rank's requests are still to be

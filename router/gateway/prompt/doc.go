@@ -5,7 +5,8 @@
 // engine, within a bound of time, of calls at once and of the time that a request
 // waits for it. Where that is not possible the text itself is hashed, four bytes
 // for a token: good enough to recognise what was routed before, and marked as
-// Guessed, since no engine's event will ever say the same.
+// Guessed, since no engine's event will ever say the same. A request of
+// /v1/responses that is text alone is tokenised as the chat that it is rendered as.
 //
 // A conversation's last turn is remembered. What the new turn has in common with
 // it is not hashed again, and where it has grown at its end only the new tail is

@@ -131,7 +131,7 @@ func TestModesAndRoutes(t *testing.T) {
 	}{
 		"none":        {ModeNone, model.RouteChat, chat, Unhashed},
 		"embeddings":  {ModeText, model.RouteEmbeddings, `{"input": "hello there, how do you do?"}`, Unhashed},
-		"responses":   {ModeEngine, model.RouteResponses, `{"input": "hello there, how do you do?"}`, Text},
+		"responses":   {ModeEngine, model.RouteResponses, `{"previous_response_id": "r", "input": "hello there, how do you do?"}`, Text},
 		"chat":        {ModeEngine, model.RouteChat, chat, Tokenized},
 		"completions": {ModeEngine, model.RouteCompletions, `{"prompt": ["hello there, how do you do?"]}`, Tokenized},
 		"unset":       {"", model.RouteChat, chat, Text},

@@ -144,8 +144,14 @@ func (r *Reader) Stats() (conversations int, bytes int64) { return r.memory.stat
 // Read reads the prompt of a request. It waits for a tokeniser no longer than
 // Options.Wait, nor longer than ctx.
 func (r *Reader) Read(ctx context.Context, s Source) Prompt {
+	salt := saltOf(s.Doc)
+	if s.Route == model.RouteResponses && r.opt.Mode == ModeEngine {
+		if chat, ok := asChat(s.Doc); ok {
+			s.Route, s.Doc = model.RouteChat, chat
+		}
+	}
 	f := formOf(s.Route, s.Doc)
-	p := Prompt{How: Unhashed, Salt: saltOf(s.Doc), Children: children(s.Doc, f.more)}
+	p := Prompt{How: Unhashed, Salt: salt, Children: children(s.Doc, f.more)}
 	p.Tokens = max(len(f.ids), guess(len(f.text))) + guess(f.moreBytes)
 	h, err := prefix.NewHasher(r.block(), prefix.Seed("", p.Salt))
 	if err != nil || s.Route == model.RouteEmbeddings {
