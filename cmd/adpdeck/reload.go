@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -23,6 +24,9 @@ func (h *house) reload(cmd model.Command) model.Reply {
 	}
 	if cmd.Expect != 0 && cmd.Expect != state.Version {
 		return refused(model.RefusedConflict, "look at it and send the command again with the new version", fmt.Errorf("v%d is not current, v%d is", cmd.Expect, state.Version))
+	}
+	if h.read == nil {
+		return refused(model.RefusedFile, "end it and start it with other flags", errors.New("these workers come from the command line, there is no settings file"))
 	}
 	p, err := h.read()
 	if err == nil {
