@@ -67,8 +67,8 @@ func (r *Router) handOver(w *worker, b *booking, tookNs int64) error {
 	g, t := &w.batch, &b.Value
 	g.at, g.ranks, g.how, g.fullRank = append(g.at, -1), append(g.ranks, model.NoRank), append(g.how, enginePicks), append(g.fullRank, model.NoRank)
 	t.picks, t.target = true, model.Target{Worker: w.spec.ID, Rank: model.NoRank}
-	if t.reach = reachable(g.matches[0], t.prompt); t.looked {
-		t.reach = min(t.known, t.prompt)
+	if t.reach, t.compared = reachable(g.matches[0], t.prompt), g.matches[0] != nil; t.looked {
+		t.reach, t.compared = min(t.known, t.prompt), true
 	}
 	r.tieWorker(t)
 	r.stamp++

@@ -111,10 +111,14 @@ func (r *Router) workerRow(w *worker, g *gathered) model.Worker {
 }
 
 // waitingAt is what the engine last reported, or before that the router's own
-// count of requests without a rank.
+// count of requests without a rank. Those handed to an engine that picks the rank
+// have none, and do not wait here.
 func (r *Router) waitingAt(w *worker) int {
-	if w.reported {
+	switch {
+	case w.reported:
 		return w.waiting
+	case w.picks():
+		return 0
 	}
 	return r.book.Waiting(w.index)
 }
@@ -129,7 +133,7 @@ func (r *Router) rankRow(w *worker, k int) model.Rank {
 	row.InFlight = r.book.Rank(w.index, k).InFlight
 	row.Pins, row.OperatorPins = s.pins, s.operator
 	sum := s.hits.sum(r.elapsed())
-	row.Hit, row.Reachable = share(sum.cached, sum.prompt), share(sum.reachable, sum.prompt)
+	row.Hit, row.Reachable = share(sum.cached, sum.prompt), share(sum.reached, sum.lookedAt)
 	return row
 }
 

@@ -170,12 +170,3 @@ func kvOf(r *model.Rank) float64 {
 	}
 	return float64(r.KVUsedBlocks) / float64(r.KVTotalBlocks)
 }
-
-// reachOf is what the best rank would have found, unknown under the policies
-// that look into no cache.
-func reachOf(s *model.State, r *model.Rank) float64 {
-	if s.Settings.AttentionDpConfig.Policy() != model.PolicyKVAware {
-		return float64(model.Unknown())
-	}
-	return float64(r.Reachable)
-}

@@ -52,7 +52,7 @@ func (v *View) Export(f *view.Frame) view.Table {
 		} else {
 			row = append(row, nil, nil, nil, nil, nil, nil, nil)
 		}
-		t.Rows = append(t.Rows, append(row, float64(r.Hit), reachOf(f.State, r), r.Pins, r.OperatorPins, r.InFlight, r.ReportedAt))
+		t.Rows = append(t.Rows, append(row, float64(r.Hit), float64(r.Reachable), r.Pins, r.OperatorPins, r.InFlight, r.ReportedAt))
 	}
 	return t
 }

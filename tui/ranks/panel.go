@@ -97,7 +97,7 @@ func (p *side) figures() {
 	if kv := kvOf(r); kv == kv {
 		p.b.Bar(10, cell.Bar{Value: kv, Max: 1, Tick: -1, Role: cell.BarFill})
 	}
-	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(reachOf(p.f.State, r))))
+	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(float64(r.Reachable))))
 	p.fact(cell.Lit("weight"), cell.Fixed(r.Weight, 2), p.weightNote())
 	report := cell.Lit("none yet")
 	if known(r) {

@@ -22,7 +22,7 @@ func (p *side) explain() (reason, next cell.Text) {
 	age, isOld := old(s, r)
 	pins := r.Pins + r.OperatorPins
 	many := x.medianPins > 0 && float64(pins) >= 1.5*float64(x.medianPins)
-	missed := r.Hit.Known() && reachOf(s, r)-float64(r.Hit) >= 0.05
+	missed := r.Hit.Known() && float64(r.Reachable-r.Hit) >= 0.05
 	switch {
 	case !known(r):
 		return cell.Lit("the engine has not reported this rank yet; its load is not known."), cell.Text{}
