@@ -119,6 +119,37 @@ func TestEnginePicksWaiting(t *testing.T) {
 	}
 }
 
+// TestEnginePicksShareTheLoad: what engines do not tell counts all the same, so
+// that workers share conversations, also beside one that is asked for ranks.
+func TestEnginePicksShareTheLoad(t *testing.T) {
+	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
+		b := newBench(t, 0, 0, model.PolicyDefault, room(16), inMode(mode))
+		b.join(t, spec("w0", 4, picking))
+		b.join(t, spec("w1", 4, picking))
+		b.join(t, spec("w2", 4))
+		open := map[string]int{}
+		var ids []int64
+		for i := range 60 {
+			id, got := b.routed(t, fmt.Sprint("c", i), of(prompt(uint32(1+i), 50)))
+			ran := got
+			b.FirstToken(id, model.Usage{Ran: ran, TTFTMs: 5})
+			open[got.Worker]++
+			ids = append(ids, id)
+		}
+		for _, w := range []string{"w0", "w1", "w2"} {
+			if n := open[w]; n < 15 || n > 25 {
+				t.Errorf("%s: %v", mode, open)
+			}
+		}
+		for _, id := range ids {
+			b.Done(id, model.OutcomeOK)
+		}
+		if n := b.steer.tier.Load().Counters().Open; n != 0 {
+			t.Errorf("%s: %d booked after the end", mode, n)
+		}
+	}
+}
+
 // TestEnginePicksCaps: the caps of its ranks hold together, the rest waits; what
 // was tried is the worker as a whole.
 func TestEnginePicksCaps(t *testing.T) {
@@ -144,6 +175,7 @@ func TestEnginePicksCaps(t *testing.T) {
 				t.Fatalf("%s: %v", mode, a.err)
 			}
 			b.Done(open[2], model.OutcomeOK)
+			b.Done(open[3], model.OutcomeOK)
 			b.refused(t, ErrNoEligible, "", func(q *model.Request) { q.Exclude = []model.Target{at("w0", 1)} })
 			b.live(t, at("w0", model.NoRank), false)
 			if _, err := b.Route(&model.Request{ID: 500}, nil); !errors.Is(err, ErrNoEligible) {

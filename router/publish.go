@@ -105,7 +105,7 @@ func (r *Router) workerRow(w *worker, g *gathered) model.Worker {
 		Address: w.spec.Address, Steering: w.spec.Steering, GlobalRank: w.spec.StartRank, Models: w.spec.Models,
 		JoinedAt: w.joined, Restarts: w.restartCount(), Liveness: w.state(), LivenessAt: w.live.at, LivenessWhy: w.live.why,
 		MaxActive: w.spec.MaxNumActiveRequests, KVBlocks: w.spec.KVBlocks, BlockTokens: w.spec.BlockTokens,
-		Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
+		Open: r.book.WorkerOpen(w.index), Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
 		TTFTMsP50: p50, TTFTMsP99: p99, Feeds: r.feeds(w, g), Proofs: w.proofs.rows(),
 	}
 }
@@ -166,8 +166,8 @@ func (r *Router) sumTotals() model.Totals {
 }
 
 // skew is busiest ÷ mean tokens over the eligible ranks of w, on the engine's
-// figures where it has reported, on the bookings otherwise; unknown when there
-// are no tokens.
+// figures where it has reported, as the rows of the ranks show them, on the
+// bookings otherwise; unknown when there are no tokens.
 func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 	sum, most, n := 0, -1, 0
 	for k := range w.ranks {
@@ -175,7 +175,10 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		if !s.eligible() {
 			continue
 		}
-		tokens := r.tokensAt(w, k)
+		tokens := s.load.Tokens
+		if s.load.ReportedAt.IsZero() {
+			tokens = r.book.Rank(w.index, k).PromptTokens
+		}
 		sum, n = sum+tokens, n+1
 		if tokens > most {
 			most, busiest = tokens, s.load.Target

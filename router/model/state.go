@@ -65,7 +65,11 @@ type Worker struct {
 	// engine has begun anew since.
 	JoinedAt time.Time `json:"joined_at,omitzero"`
 	Restarts uint64    `json:"restarts,omitempty"`
-	// Liveness says whether the engine answers, LivenessWhy why it does not.
+	// Open are the requests that were sent to the worker and have not ended, those
+	// included whose rank its engine picked and does not tell.
+	Open int `json:"open,omitempty"`
+	// Liveness says whether the engine answers, LivenessAt since when, LivenessWhy
+	// why it does not.
 	Liveness    Liveness  `json:"liveness,omitempty"`
 	LivenessAt  time.Time `json:"liveness_at,omitzero"`
 	LivenessWhy string    `json:"liveness_why,omitempty"`
