@@ -67,7 +67,7 @@ func (g *tailGrid) row(b *cell.Block, f *view.Frame, d *model.Decision, cursor b
 	b.Right(cell.Plain, g.prompt, cell.Full(d.Placement.PromptTokens))
 	b.Right(cell.Plain, g.match, matchText(d))
 	b.Gap(g.gap)
-	b.Left(cell.Strong, g.to-1, cell.Fit(d.Target.String(), g.to-1))
+	b.Left(cell.Strong, g.to-1, view.PlaceText(d.Target, g.to-1))
 	b.Gap(1)
 	b.Right(cell.Plain, g.score, figure(d, scoreOf(d)))
 	if g.wide {

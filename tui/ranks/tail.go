@@ -67,7 +67,7 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
 	b.Right(cell.Plain, 8, match(d))
 	b.Gap(2)
-	b.Left(cell.Strong, 7, cell.Fit(d.Target.String(), 7))
+	b.Left(cell.Strong, 7, view.PlaceText(d.Target, 7))
 	b.Gap(1)
 	b.Right(cell.Dim, 7, margin(float64(d.Margin)))
 	if wide {
@@ -78,13 +78,17 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 		b.Right(cell.Dim, 9, took)
 	}
 	b.Gap(2)
-	b.Left(cell.Plain, b.Width()-b.At()-1, cell.Fit(d.Why, b.Width()))
+	why := d.Why
+	if d.Placement.Phase == model.PhaseEngine && !wide {
+		why = "engine picks"
+	}
+	b.Left(cell.Plain, b.Width()-b.At()-1, cell.Fit(why, b.Width()))
 }
 
 // match is what the rank held of the prompt; unknown under the policies that
 // look into no cache.
 func match(d *model.Decision) cell.Text {
-	if d.Placement.MatchTokens == 0 && d.Policy != model.PolicyKVAware {
+	if d.Placement.Phase == model.PhaseEngine || d.Placement.MatchTokens == 0 && d.Policy != model.PolicyKVAware {
 		return cell.Unknown()
 	}
 	return cell.Full(d.Placement.MatchTokens)

@@ -31,11 +31,22 @@ func (p *side) explain() (reason, next cell.Text) {
 			cell.Lit("try: D drain it until it reports")
 	case r.Availability == model.Draining:
 		left := view.LeftOn(r)
+		if p.picker != nil {
+			left = left.OnWorker(s, p.picker.ID)
+			left.Pins = 0
+			if !left.Drained() {
+				return cell.Say("draining with all of %s, whose engine picks the rank: %s open there.", cell.Fit(p.picker.ID, 24), cell.Full(left.Open)),
+					cell.Lit("try: 7 Workers, R ready")
+			}
+		}
 		if left.Drained() {
 			return cell.Lit("drained: nothing is open here and no pin is left; it is safe to stop."), cell.Lit("try: R ready, when it is back")
 		}
 		return cell.Say("draining: no new conversations; %s open and %s pins still to go.", cell.Full(left.Open), cell.Full(left.Pins)),
 			cell.Lit("try: R ready, or migrate its pins (2)")
+	case p.picker != nil:
+		return cell.Say("its engine picks the rank: adpdeck chooses %s, and cannot ask it for this rank.", cell.Fit(p.picker.ID, 24)),
+			cell.Say("try: 7 Workers, D drains all of %s", cell.Fit(p.picker.ID, 24))
 	case r.Weight == 0:
 		return cell.Lit("weight 0: it takes no new work."), cell.Lit("try: W weight above 0")
 	case x.hot(r) && many:

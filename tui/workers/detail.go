@@ -160,14 +160,14 @@ func (p *painter) facts() {
 	}
 }
 
-// alive says when the engine was last heard to answer.
+// alive says since when the engine answers, or does not.
 func (p *painter) alive() cell.Text {
 	e := p.e
 	switch {
 	case e.LivenessAt.IsZero():
 		return cell.Text{}
 	case e.Liveness == model.LiveUp:
-		return cell.Say("   answered %s ago", ageText(p.f.Now, e.LivenessAt))
+		return cell.Say("   answers since %s", cell.Clock(e.LivenessAt))
 	}
 	return cell.Say("   so for %s", ageText(p.f.Now, e.LivenessAt))
 }
