@@ -130,6 +130,7 @@ func (r *Router) rankRow(w *worker, k int) model.Rank {
 	if s.drain {
 		row.Availability = model.Draining
 	}
+	row.Down = s.down
 	row.InFlight = r.book.Rank(w.index, k).InFlight
 	row.Pins, row.OperatorPins = s.pins, s.operator
 	sum := s.hits.sum(r.elapsed())

@@ -16,6 +16,8 @@ type Rank struct {
 	Target       Target       `json:"target"`
 	Availability Availability `json:"availability"`
 	Weight       float64      `json:"weight"`
+	// Down says that its engine does not answer: nothing goes there.
+	Down bool `json:"down,omitempty"`
 	// ReportedAt is when the engine last reported this rank; zero: never, and
 	// then Active, Tokens, Queued and KV are not known.
 	ReportedAt time.Time `json:"reported_at"`

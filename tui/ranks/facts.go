@@ -138,9 +138,12 @@ func count(r *model.Rank, t cell.Text) cell.Text {
 	return t
 }
 
-// stateOf names what r takes and how it differs from the rest: old 48 s, drain,
-// a weight, ready.
+// stateOf names what r takes and how it differs from the rest: down, old 48 s,
+// drain, a weight, ready.
 func stateOf(f *view.Frame, r *model.Rank) (cell.Role, cell.Text) {
+	if r.Down {
+		return cell.Crit, cell.Lit("down")
+	}
 	if age, isOld := old(f.State, r); isOld {
 		return cell.Warn, cell.Say("%s old", cell.Age(age))
 	}

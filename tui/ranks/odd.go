@@ -10,6 +10,8 @@ import (
 func odd(s *model.State, x *facts, r *model.Rank) cell.Text {
 	age, isOld := old(s, r)
 	switch {
+	case r.Down:
+		return cell.Lit("does not answer")
 	case !known(r):
 		return cell.Lit("has not reported yet")
 	case isOld:

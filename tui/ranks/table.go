@@ -135,7 +135,7 @@ func (g *grid) head(b *cell.Block, f *view.Frame) {
 // row paints one rank.
 func (g *grid) row(b *cell.Block, f *view.Frame, x *facts, r *model.Rank, cursor bool) {
 	kind := cell.Normal
-	if _, isOld := old(f.State, r); isOld || !known(r) {
+	if _, isOld := old(f.State, r); isOld || r.Down || !known(r) {
 		kind = cell.Stale
 	}
 	if cursor {

@@ -17,7 +17,8 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	if h < 2 {
 		return
 	}
-	convW := max(10, min(28, w-67))
+	toW := view.PlaceWidth(f.State, 7, 12)
+	convW := max(10, min(28, w-60-toW))
 	wide := w >= 120
 	b.Begin(cell.Normal)
 	b.Gap(3)
@@ -29,7 +30,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Right(cell.Title, 8, cell.Lit("PROMPT"))
 	b.Right(cell.Title, 8, cell.Lit("MATCH"))
 	b.Gap(2)
-	b.Left(cell.Title, 8, cell.Lit("WENT TO"))
+	b.Left(cell.Title, toW+1, cell.Lit("WENT TO"))
 	b.Right(cell.Title, 7, cell.Lit("MARGIN"))
 	if wide {
 		b.Right(cell.Title, 9, cell.Lit("TOOK"))
@@ -38,7 +39,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Put(cell.Title, cell.Lit("WHY"))
 	n := min(h-2, len(f.Decisions))
 	for i := range n {
-		decision(b, f.Decisions[len(f.Decisions)-1-i], convW, wide)
+		decision(b, f.Decisions[len(f.Decisions)-1-i], convW, toW, wide)
 	}
 	if n == 0 && h > 2 {
 		b.Begin(cell.Normal)
@@ -49,7 +50,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Blank(h - 2 - n)
 }
 
-func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
+func decision(b *cell.Block, d *model.Decision, convW, toW int, wide bool) {
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	b.Left(cell.Dim, 10, cell.Clock(d.At))
@@ -67,7 +68,7 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
 	b.Right(cell.Plain, 8, match(d))
 	b.Gap(2)
-	b.Left(cell.Strong, 7, view.PlaceText(d.Target, 7))
+	b.Left(cell.Strong, toW, view.PlaceText(d.Target, toW))
 	b.Gap(1)
 	b.Right(cell.Dim, 7, margin(float64(d.Margin)))
 	if wide {

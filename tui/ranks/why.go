@@ -24,6 +24,8 @@ func (p *side) explain() (reason, next cell.Text) {
 	many := x.medianPins > 0 && float64(pins) >= 1.5*float64(x.medianPins)
 	missed := r.Hit.Known() && float64(r.Reachable-r.Hit) >= 0.05
 	switch {
+	case r.Down:
+		return cell.Lit("its engine does not answer: nothing goes there until it does."), cell.Lit("see 7 Workers for what was tried; nothing to do here")
 	case !known(r):
 		return cell.Lit("the engine has not reported this rank yet; its load is not known."), cell.Text{}
 	case isOld:

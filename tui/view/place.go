@@ -22,6 +22,18 @@ func PlaceText(t model.Target, w int) cell.Text {
 	return cell.Fit(Place(t), w)
 }
 
+// PlaceWidth is the width of a column that names targets whole: that of the
+// longest rank of the state, within least and most cells.
+func PlaceWidth(s *model.State, least, most int) int {
+	w := least
+	for i := range s.Ranks {
+		if w = max(w, cell.Foreign(s.Ranks[i].Target.String()).Width()); w >= most {
+			return most
+		}
+	}
+	return w
+}
+
 // WorkerOf finds a worker, nil where the state has none of that name.
 func WorkerOf(s *model.State, id string) *model.Worker {
 	for i := range s.Workers {
