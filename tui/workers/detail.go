@@ -118,7 +118,9 @@ type group struct {
 func together(list []*model.Finding) []group {
 	var out []group
 	for _, x := range list {
-		at := slices.IndexFunc(out, func(g group) bool { return g.first.Code == x.Code && g.first.Message == x.Message && g.first.Next == x.Next })
+		at := slices.IndexFunc(out, func(g group) bool {
+			return g.first.Code == x.Code && g.first.Message == x.Message && g.first.Next == x.Next
+		})
 		if at < 0 {
 			at = len(out)
 			out = append(out, group{first: x})
