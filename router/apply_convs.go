@@ -48,7 +48,17 @@ func (r *Router) planConvs(cmd *model.Command) plan {
 		return p
 	}
 	p.what = whatConvs(cmd, texts)
+	if t := cmd.Target; t != nil && r.picksRank(t.Worker) {
+		p.what += fmt.Sprintf(" (only worker %s is held: its engine picks the rank)", t.Worker)
+	}
 	return p
+}
+
+// picksRank reports that there is such a worker and that its engine picks the
+// rank.
+func (r *Router) picksRank(id string) bool {
+	at, ok := r.byID[id]
+	return ok && r.workers[at].picks()
 }
 
 // whatConvs says what was done: in full for one conversation, as a count for

@@ -19,6 +19,9 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	}
 	w := r.workers[at]
 	drain := cmd.Verb == model.VerbDrain
+	if drain && t.Rank != model.NoRank && w.picks() {
+		return refuse(model.RefusedEngine, "drain all of it: "+t.Worker, "drain %s: the engine of %s picks the rank and would go on using this one", t, t.Worker)
+	}
 	p := plan{what: fmt.Sprintf("%s %s", cmd.Verb, t)}
 	if t.Rank == model.NoRank {
 		p.what = fmt.Sprintf("%s %s, all %d ranks", cmd.Verb, t.Worker, len(w.ranks))

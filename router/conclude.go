@@ -12,9 +12,9 @@ func (r *Router) conclude(w *worker, i int, tookNs int64) {
 	g := &w.batch
 	b, rank := g.bookings[i], int(g.ranks[i])
 	t := &b.Value
-	t.reach = reachable(g.matches[i], t.prompt)
+	t.reach, t.compared = reachable(g.matches[i], t.prompt), g.matches[i] != nil
 	if t.chosen != model.NoRank && t.looked {
-		t.reach = min(t.known, t.prompt)
+		t.reach, t.compared = min(t.known, t.prompt), true
 	}
 	if rank == model.NoRank {
 		if !t.waited {

@@ -217,7 +217,7 @@ func (r *Router) describe(s *source, now time.Time, row *model.IndexRank, findin
 	}
 	row.Feed = feedState(s.feed.State(s.now))
 	refused := s.feed.Refused()
-	row.Refused, row.LastError = s.refused, refused.LastError()
+	row.Refused, row.LastError = s.refused, refused.LastFault()
 	if s.bad != "" {
 		row.LastError = s.bad
 	}

@@ -58,11 +58,11 @@ func (r *Router) cached(now time.Time, id int64, u model.Usage) (guess *note) {
 		c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, false
 		r.convs.touch(c, &r.stamp)
 	}
+	r.addHit(&r.hits, t)
 	if t.ran.Rank == model.NoRank {
 		return nil // its engine picked the rank and does not tell
 	}
 	r.book.Adjust(b, t.prompt-t.cached)
-	r.addHit(&r.hits, t)
 	r.addHit(&r.rank(t.ran).hits, t)
 	r.noteIndex(t)
 	return guess

@@ -224,7 +224,10 @@ func (r *Router) addHit(w *window, t *turn) {
 	s.count++
 	s.prompt += int64(t.prompt)
 	s.cached += int64(t.cached)
-	s.reachable += int64(t.reach)
+	if t.compared {
+		s.lookedAt += int64(t.prompt)
+		s.reached += int64(max(t.reach, t.cached))
+	}
 }
 
 // settle tells screens what became of a decision that was recorded.

@@ -144,6 +144,9 @@ func (r *Router) feeds(w *worker, g *gathered) []model.WorkerFeed {
 	}
 	out := append(make([]model.WorkerFeed, 0, 3), requests, r.metricsFeed(w))
 	if kv, ok := g.worst(w.spec.ID); ok {
+		if kv.Feed == model.FeedLive && requests.State == model.FeedStale {
+			kv.Feed = model.FeedStale // what does not answer says nothing new
+		}
 		out = append(out, model.WorkerFeed{Name: model.FeedKVEvents, State: kv.Feed, At: kv.EventAt.Truncate(feedStep), Why: kv.LastError})
 	}
 	return out

@@ -150,8 +150,11 @@ func TestFeeds(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	b.live(t, at("w0", model.NoRank), false)
-	if f := states(model.FeedStale, model.FeedLive, model.FeedLive); f[0].Why != "connection refused" {
+	if f := states(model.FeedStale, model.FeedLive, model.FeedStale); f[0].Why != "connection refused" {
 		t.Fatalf("%+v", f)
+	}
+	if r := b.Snapshot().Ranks; !r[0].Down || !r[1].Down {
+		t.Fatalf("%+v", r)
 	}
 	if w := b.Snapshot().Workers[0]; w.TTFTMsP50 != 5 || w.TTFTMsP99 != 5 || w.MaxActive != 8 || w.KVBlocks != 64 || w.BlockTokens != blockTokens {
 		t.Fatalf("%+v", w)

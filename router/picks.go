@@ -41,11 +41,13 @@ func (r *Router) excluding(list []model.Target) []model.Target {
 	return s.exclude
 }
 
-// leaveRank leaves the rank of a choice to an engine that picks it itself.
+// leaveRank leaves the rank of a choice to an engine that picks it itself. In the
+// modes that compare ranks one of them stands in for it, or the worker would look
+// idle and draw everything.
 func (r *Router) leaveRank() {
 	s := &r.steer
 	c := &s.choice
-	if !s.picks || c.Slot < 0 {
+	if !s.picks {
 		return
 	}
 	at, ok := r.byID[c.Target.Worker]
@@ -53,8 +55,12 @@ func (r *Router) leaveRank() {
 		return
 	}
 	w := r.workers[at]
-	c.Slot, c.Target.Rank = cluster.NoRankSlot(w.number), model.NoRank
+	c.Target.Rank = model.NoRank
 	s.how, s.followed = byEngine, false
+	c.Slot = cluster.NoRankSlot(w.number)
+	if r.scored() {
+		c.Slot = s.tier.StandIn(w.number)
+	}
 }
 
 // handOver sends a request to a worker that picks the rank itself. The error
@@ -67,8 +73,17 @@ func (r *Router) handOver(w *worker, b *booking, tookNs int64) error {
 	g, t := &w.batch, &b.Value
 	g.at, g.ranks, g.how, g.fullRank = append(g.at, -1), append(g.ranks, model.NoRank), append(g.how, enginePicks), append(g.fullRank, model.NoRank)
 	t.picks, t.target = true, model.Target{Worker: w.spec.ID, Rank: model.NoRank}
-	if t.reach = reachable(g.matches[0], t.prompt); t.looked {
-		t.reach = min(t.known, t.prompt)
+	if t.reach, t.compared = reachable(g.matches[0], t.prompt), g.matches[0] != nil; t.looked {
+		t.reach, t.compared = min(t.known, t.prompt), true
+	}
+	if c := t.conv; c != nil {
+		t.before = c.data.Last
+		t.moved = t.before.Worker != "" && t.before.Worker != t.target.Worker
+		if t.moved {
+			c.data.Moves++
+		}
+		c.data.Last = t.target
+		r.convs.touch(c, &r.stamp)
 	}
 	r.tieWorker(b)
 	r.stamp++
@@ -118,9 +133,8 @@ func (r *Router) picked(b *booking, ran model.Target) (guess *note) {
 	if p, ok := r.ops.Get(c.data.Key); ok && p.Target.Worker == ran.Worker {
 		t.target = p.Target // which it could not be asked for: it shows as lost
 	}
-	t.before = c.data.Last
-	t.moved = t.before.Rank != model.NoRank && t.before != t.target
-	if t.moved {
+	if !t.moved && t.before.Rank != model.NoRank && t.before != t.target {
+		t.moved = true
 		c.data.Moves++
 	}
 	c.data.Last = t.target

@@ -72,7 +72,9 @@ func TestEnginePicksOtherThanPinned(t *testing.T) {
 	b.join(t, spec("w0", 2, picking))
 	b.join(t, spec("w1", 2))
 	b.turn(t, "a", nil, asks(at("w1", 0)))
-	b.must(t, onConvs(model.VerbPin, ptr(at("w0", 1)), "a"))
+	if r := b.must(t, onConvs(model.VerbPin, ptr(at("w0", 1)), "a")); r.What != "pin a to w0/1 (only worker w0 is held: its engine picks the rank)" {
+		t.Errorf("%q", r.What)
+	}
 	for i := range 2 {
 		id, got := b.routed(t, "a")
 		if got != at("w0", model.NoRank) || b.lastDecision(t).Why != "engine picks the rank: it cannot be asked for w0/1" {
@@ -83,6 +85,68 @@ func TestEnginePicksOtherThanPinned(t *testing.T) {
 	}
 	if c := b.conv(t, "a"); c.Lost != 1 || c.Honoured != 1 || c.Bound != at("w0", 1) {
 		t.Fatalf("%+v", c)
+	}
+}
+
+// TestEnginePicksDrain: a rank that the engine goes on using is not drained alone,
+// a worker is.
+func TestEnginePicksDrain(t *testing.T) {
+	b := newBench(t, 0, 0, model.PolicyDefault, room(16))
+	b.join(t, spec("w0", 2, picking))
+	b.join(t, spec("w1", 2))
+	drain := func(rank int) model.Reply {
+		return b.Apply(model.Command{ID: fmt.Sprint("drain-", rank), Verb: model.VerbDrain, Target: ptr(at("w0", rank))})
+	}
+	r := drain(1)
+	if r.Accepted || r.Refusal.Code != model.RefusedEngine || r.Refusal.Error() != "drain w0/1: the engine of w0 picks the rank and would go on using this one; drain all of it: w0" {
+		t.Errorf("%+v", r.Refusal)
+	}
+	if r = drain(model.NoRank); !r.Accepted {
+		t.Errorf("%v", r.Refusal)
+	}
+}
+
+// TestEnginePicksWaiting: requests that an engine has taken do not wait here, and
+// what it found in its cache counts also where it does not tell the rank.
+func TestEnginePicksWaiting(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyDefault, func(c *Config) { c.Workers[0].Steering = model.SteerConversation })
+	id, target := b.routed(t, "c", chat)
+	b.FirstToken(id, model.Usage{Ran: target, CachedUnknown: true, TTFTMs: 5})
+	b.Cached(id, model.Usage{Ran: target, CachedTokens: 40})
+	s := b.Snapshot()
+	if s.Workers[0].Waiting != 0 || s.Totals.Queued != 0 || s.Totals.Hit != 0.4 {
+		t.Errorf("waiting %d, queued %d, hit %v", s.Workers[0].Waiting, s.Totals.Queued, s.Totals.Hit)
+	}
+}
+
+// TestEnginePicksShareTheLoad: what engines do not tell counts all the same, so
+// that workers share conversations, also beside one that is asked for ranks.
+func TestEnginePicksShareTheLoad(t *testing.T) {
+	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
+		b := newBench(t, 0, 0, model.PolicyDefault, room(16), inMode(mode))
+		b.join(t, spec("w0", 4, picking))
+		b.join(t, spec("w1", 4, picking))
+		b.join(t, spec("w2", 4))
+		open := map[string]int{}
+		var ids []int64
+		for i := range 60 {
+			id, got := b.routed(t, fmt.Sprint("c", i), of(prompt(uint32(1+i), 50)))
+			ran := got
+			b.FirstToken(id, model.Usage{Ran: ran, TTFTMs: 5})
+			open[got.Worker]++
+			ids = append(ids, id)
+		}
+		for _, w := range []string{"w0", "w1", "w2"} {
+			if n := open[w]; n < 15 || n > 25 {
+				t.Errorf("%s: %v", mode, open)
+			}
+		}
+		for _, id := range ids {
+			b.Done(id, model.OutcomeOK)
+		}
+		if n := b.steer.tier.Load().Counters().Open; n != 0 {
+			t.Errorf("%s: %d booked after the end", mode, n)
+		}
 	}
 }
 
@@ -111,6 +175,7 @@ func TestEnginePicksCaps(t *testing.T) {
 				t.Fatalf("%s: %v", mode, a.err)
 			}
 			b.Done(open[2], model.OutcomeOK)
+			b.Done(open[3], model.OutcomeOK)
 			b.refused(t, ErrNoEligible, "", func(q *model.Request) { q.Exclude = []model.Target{at("w0", 1)} })
 			b.live(t, at("w0", model.NoRank), false)
 			if _, err := b.Route(&model.Request{ID: 500}, nil); !errors.Is(err, ErrNoEligible) {

@@ -105,16 +105,20 @@ func (r *Router) workerRow(w *worker, g *gathered) model.Worker {
 		Address: w.spec.Address, Steering: w.spec.Steering, GlobalRank: w.spec.StartRank, Models: w.spec.Models,
 		JoinedAt: w.joined, Restarts: w.restartCount(), Liveness: w.state(), LivenessAt: w.live.at, LivenessWhy: w.live.why,
 		MaxActive: w.spec.MaxNumActiveRequests, KVBlocks: w.spec.KVBlocks, BlockTokens: w.spec.BlockTokens,
-		Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
+		Open: r.book.WorkerOpen(w.index), Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
 		TTFTMsP50: p50, TTFTMsP99: p99, Feeds: r.feeds(w, g), Proofs: w.proofs.rows(),
 	}
 }
 
 // waitingAt is what the engine last reported, or before that the router's own
-// count of requests without a rank.
+// count of requests without a rank. Those handed to an engine that picks the rank
+// have none, and do not wait here.
 func (r *Router) waitingAt(w *worker) int {
-	if w.reported {
+	switch {
+	case w.reported:
 		return w.waiting
+	case w.picks():
+		return 0
 	}
 	return r.book.Waiting(w.index)
 }
@@ -126,10 +130,11 @@ func (r *Router) rankRow(w *worker, k int) model.Rank {
 	if s.drain {
 		row.Availability = model.Draining
 	}
+	row.Down = s.down
 	row.InFlight = r.book.Rank(w.index, k).InFlight
 	row.Pins, row.OperatorPins = s.pins, s.operator
 	sum := s.hits.sum(r.elapsed())
-	row.Hit, row.Reachable = share(sum.cached, sum.prompt), share(sum.reachable, sum.prompt)
+	row.Hit, row.Reachable = share(sum.cached, sum.prompt), share(sum.reached, sum.lookedAt)
 	return row
 }
 
@@ -162,8 +167,8 @@ func (r *Router) sumTotals() model.Totals {
 }
 
 // skew is busiest ÷ mean tokens over the eligible ranks of w, on the engine's
-// figures where it has reported, on the bookings otherwise; unknown when there
-// are no tokens.
+// figures where it has reported, as the rows of the ranks show them, on the
+// bookings otherwise; unknown when there are no tokens.
 func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 	sum, most, n := 0, -1, 0
 	for k := range w.ranks {
@@ -171,7 +176,10 @@ func (r *Router) skew(w *worker) (skew model.Maybe, busiest model.Target) {
 		if !s.eligible() {
 			continue
 		}
-		tokens := r.tokensAt(w, k)
+		tokens := s.load.Tokens
+		if s.load.ReportedAt.IsZero() {
+			tokens = r.book.Rank(w.index, k).PromptTokens
+		}
 		sum, n = sum+tokens, n+1
 		if tokens > most {
 			most, busiest = tokens, s.load.Target

@@ -49,6 +49,17 @@ func TestKVFollowsWhatEventsSay(t *testing.T) {
 	if row.Hit != 48.0/128 || row.Reachable != 48.0/128 || row.Agreed != 1 || row.Lost.Sum() != 0 {
 		t.Fatalf("windows: %+v", row)
 	}
+	for _, r := range s.Ranks {
+		if i := indexOf(t, b, r.Target); r.Target == first && (r.Hit != i.Hit || r.Reachable != i.Reachable) || r.Target != first && r.Reachable.Known() {
+			t.Fatalf("%s: hit %v, reachable %v; the index says %v, %v", r.Target, r.Hit, r.Reachable, i.Hit, i.Reachable)
+		}
+	}
+	blind := newBench(t, 1, 1, model.PolicyDefault)
+	id, target := blind.routed(t, "c", chat)
+	blind.FirstToken(id, model.Usage{Ran: target, CachedTokens: 40})
+	if r := blind.Snapshot().Ranks[0]; r.Hit != 0.4 || r.Reachable.Known() {
+		t.Fatalf("nothing was looked up: hit %v, reachable %v", r.Hit, r.Reachable)
+	}
 }
 
 // TestPredictedIsReal: in every mode, with evictions, what the index says of

@@ -58,7 +58,8 @@ type turn struct {
 
 	decision uint64
 	target   model.Target
-	reach    int
+	reach    int          // the most that any rank of the worker held, or of the cluster where it was looked up
+	compared bool         // reach is known
 	before   model.Target // the conversation's last target before this turn
 	moved    bool
 	first    bool // the first token came

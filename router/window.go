@@ -9,9 +9,10 @@ import (
 
 // slot is one slice of a window: what was added in it.
 type slot struct {
-	epoch                     int64
-	count                     int64
-	prompt, cached, reachable int64
+	epoch             int64
+	count             int64
+	prompt, cached    int64 // tokens of prompts, and of them found in cache
+	lookedAt, reached int64 // tokens of prompts that were looked up, and of them what the best rank held
 }
 
 // window sums over the last len(slots) slices of router time, the present one
@@ -41,7 +42,8 @@ func (w *window) sum(now time.Duration) (total slot) {
 			total.count += s.count
 			total.prompt += s.prompt
 			total.cached += s.cached
-			total.reachable += s.reachable
+			total.lookedAt += s.lookedAt
+			total.reached += s.reached
 		}
 	}
 	return total

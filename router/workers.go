@@ -50,7 +50,7 @@ func (r *Router) join(now time.Time, spec *model.WorkerSpec) error {
 		if what == "" {
 			return nil
 		}
-		what = spec.ID + " changed: " + what
+		what = spec.ID + ": " + what
 	} else {
 		if err := r.admit(spec); err != nil {
 			return fmt.Errorf("%w: %w", ErrSpec, err)
@@ -247,7 +247,11 @@ func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
 	old := w.spec
 	var parts []string
 	differ := func(name string, before, after any) {
-		if before != after {
+		switch {
+		case before == after:
+		case before == 0 || before == "": // it was not known
+			parts = append(parts, fmt.Sprintf("%s %v", name, after))
+		default:
 			parts = append(parts, fmt.Sprintf("%s %v → %v", name, before, after))
 		}
 	}
@@ -264,8 +268,14 @@ func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
 	if spec.BlockTokens > 0 { // 0 is not known, and takes nothing back
 		differ("block tokens", old.BlockTokens, spec.BlockTokens)
 	}
-	if !slices.Equal(old.Models, spec.Models) {
-		parts = append(parts, fmt.Sprintf("models %q → %q", old.Models, spec.Models))
+	switch {
+	case slices.Equal(old.Models, spec.Models):
+	case len(old.Models) == 0:
+		parts = append(parts, "serves "+list(spec.Models))
+	case len(spec.Models) == 0:
+		parts = append(parts, "serves no model, before "+list(old.Models))
+	default:
+		parts = append(parts, "serves "+list(spec.Models)+", before "+list(old.Models))
 	}
 	if len(parts) == 0 {
 		return ""

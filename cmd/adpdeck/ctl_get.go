@@ -157,7 +157,11 @@ func printRanks(w io.Writer, s *model.State) {
 		if !x.ReportedAt.IsZero() {
 			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), x.Availability, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
+		state := string(x.Availability)
+		if x.Down {
+			state = "down"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), state, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
 	}
 }
 

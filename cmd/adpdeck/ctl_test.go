@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"adpdeck/feed"
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
 )
@@ -60,6 +61,7 @@ func TestCtlSetsAndUndoes(t *testing.T) {
 func TestCtlConversations(t *testing.T) {
 	d := newDeck(t, "kv_aware", &chats{convs: 4, turns: 6})
 	d.advance(1500 * time.Millisecond)
+	d.see("the conversations", func(v *feed.View) bool { return len(v.State.Convs) == 4 })
 	d.ctlOK("pin", "c1", "c2", "w1/3", "--reason", "quiet rank")
 	var convs []model.Conv
 	if err := json.Unmarshal([]byte(d.ctlOK("get", "convs", "-o", "json")), &convs); err != nil {

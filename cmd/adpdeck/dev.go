@@ -128,7 +128,11 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	fmt.Fprintf(out, "# a fake %s; bad habits: curl http://%s%s\nworkers:\n", f.kind, e.Addr(0), enginetest.ControlPath)
+	at := e.URL(model.NoRank)
+	if at == "" {
+		at = e.URL(0)
+	}
+	fmt.Fprintf(out, "# a fake %s; bad habits: curl %s%s\nworkers:\n", f.kind, at, enginetest.ControlPath)
 	for _, w := range specs(e, f.kind+"0") {
 		writeWorker(out, &w)
 	}

@@ -84,7 +84,7 @@ func (d *devFlags) run(cmd *cobra.Command, s *screenFlags) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHouse(p, func() (plan, error) { return p, nil }, log)
+	h, err := newHouse(p, nil, log)
 	if err != nil {
 		return err
 	}

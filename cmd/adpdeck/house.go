@@ -23,7 +23,7 @@ import (
 // house is a whole adpdeck before real engines: router, engines, gateway, feed.
 type house struct {
 	log    *slog.Logger
-	read   func() (plan, error) // the settings file again
+	read   func() (plan, error) // the settings file again; nil: there is none
 	live   *router.Router
 	fleet  *engine.Fleet
 	front  *gateway.Gateway
@@ -76,6 +76,8 @@ type clock struct{}
 func (clock) Now() time.Time { return time.Now() }
 
 // run serves until ctx ends, then drains; what a part fails with ends it too.
+// With a settings file a hang-up reads it again; without one it ends the program,
+// like any other ending.
 func (h *house) run(ctx context.Context) error {
 	all, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -100,8 +102,12 @@ func (h *house) run(ctx context.Context) error {
 	was := h.plan()
 	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(was.serve.Workers), "router_mode", was.settings.RouterMode)
 
-	hup, unhook := hangups()
-	defer unhook()
+	var hup chan os.Signal
+	if h.read != nil {
+		var unhook func()
+		hup, unhook = hangups()
+		defer unhook()
+	}
 	var err error
 	for running := true; running; {
 		select {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -24,6 +25,9 @@ func (h *house) reload(cmd model.Command) model.Reply {
 			ID: cmd.ID, Version: h.live.Snapshot().Version,
 			Refusal: &model.Refusal{Code: model.RefusedFile, Message: "reload: " + err.Error(), Next: next},
 		}
+	}
+	if h.read == nil {
+		return refused(model.RefusedFile, "end it and start it with other flags", errors.New("these workers come from the command line, there is no settings file"))
 	}
 	p, err := h.read()
 	if err == nil {

@@ -92,6 +92,35 @@ func TestASignalAlwaysEndsTheProgram(t *testing.T) {
 	}
 }
 
+// TestTheFakeClusterEnds: its router reads no settings file, so a hang-up is no
+// wish to read it again; a terminal that is closed takes the cluster with it.
+func TestTheFakeClusterEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program")
+	}
+	path := build(t)
+	for name, leave := range map[string]func(*ptytest.Session){
+		"SIGTERM": func(s *ptytest.Session) { s.Signal(syscall.SIGTERM) },
+		"SIGHUP":  func(s *ptytest.Session) { s.Signal(syscall.SIGHUP) },
+		"quit": func(s *ptytest.Session) {
+			s.Keys("q")
+			s.Until("Stop")
+			s.Pause(300 * time.Millisecond)
+			s.Keys("y")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command(path, "dev", "cluster", "--listen", "127.0.0.1:0", "--feed", "127.0.0.1:0", "--clients", "4", "--ranks", "2", "--log", filepath.Join(t.TempDir(), "log"))
+			cmd.Env = append(os.Environ(), "TERM=xterm-256color", "TMUX=", "LC_ALL=C.UTF-8")
+			s := ptytest.Start(t, cmd, 80, 24)
+			s.Until("w1/1")
+			leave(s)
+			s.Ended()
+			s.LeftClean()
+		})
+	}
+}
+
 func TestTheScreenCostsFewBytes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and watches it for some seconds")

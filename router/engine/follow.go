@@ -122,16 +122,34 @@ func (w *worker) unfollow() {
 	}
 }
 
-// hear looks after the subscriptions: who cannot be heard is a finding. It
-// belongs to run.
+// hear looks after the subscriptions: who cannot be heard is a finding, unless it
+// does not answer at all, which says it all. It belongs to run.
 func (w *worker) hear() {
 	for r, s := range w.subs {
 		words := s.trouble()
+		if w.silenced(r) {
+			words = ""
+		}
 		if words != "" {
 			words = fmt.Sprintf("no kv events from %s: %s", shown(s.endpoint), cut(words))
 		}
 		w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: r}, words, "check the endpoint, and that the engine was started with kv events on")
 	}
+}
+
+// silenced reports that a rank does not answer; for NoRank, that none does. It
+// belongs to run.
+func (w *worker) silenced(rank int) bool {
+	if rank != model.NoRank {
+		up, known := w.told[rank]
+		return known && !up
+	}
+	for _, up := range w.told {
+		if up {
+			return false
+		}
+	}
+	return len(w.told) > 0
 }
 
 // listen prepares to hear one publisher: run does it until its context ends.
@@ -219,7 +237,7 @@ func silence(s zmtp.Status, now time.Time) string {
 	case s.Connected || now.Sub(s.Since) < unheard:
 		return ""
 	case s.LastError != nil:
-		return s.LastError.Error()
+		return plain(s.LastError, dialTimeout)
 	}
 	return "not connected"
 }

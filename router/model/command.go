@@ -83,7 +83,8 @@ const (
 	RefusedDraining  RefusalCode = "draining"      // the target takes no new conversations
 	RefusedLast      RefusalCode = "last_eligible" // it would leave no eligible rank: in all, in mode direct at a worker
 	RefusedConv      RefusalCode = "no_such_conversation"
-	RefusedFull      RefusalCode = "pins_full" // MaxOperatorPins reached
+	RefusedFull      RefusalCode = "pins_full"    // MaxOperatorPins reached
+	RefusedEngine    RefusalCode = "engine_picks" // the worker's engine picks the rank: it cannot be told
 	RefusedPhantom   RefusalCode = "no_phantom_load"
 	RefusedIndex     RefusalCode = "no_index" // the router keeps none
 	RefusedUndo      RefusalCode = "nothing_to_undo"

@@ -16,6 +16,8 @@ type Rank struct {
 	Target       Target       `json:"target"`
 	Availability Availability `json:"availability"`
 	Weight       float64      `json:"weight"`
+	// Down says that its engine does not answer: nothing goes there.
+	Down bool `json:"down,omitempty"`
 	// ReportedAt is when the engine last reported this rank; zero: never, and
 	// then Active, Tokens, Queued and KV are not known.
 	ReportedAt time.Time `json:"reported_at"`
@@ -65,7 +67,11 @@ type Worker struct {
 	// engine has begun anew since.
 	JoinedAt time.Time `json:"joined_at,omitzero"`
 	Restarts uint64    `json:"restarts,omitempty"`
-	// Liveness says whether the engine answers, LivenessWhy why it does not.
+	// Open are the requests that were sent to the worker and have not ended, those
+	// included whose rank its engine picked and does not tell.
+	Open int `json:"open,omitempty"`
+	// Liveness says whether the engine answers, LivenessAt since when, LivenessWhy
+	// why it does not.
 	Liveness    Liveness  `json:"liveness,omitempty"`
 	LivenessAt  time.Time `json:"liveness_at,omitzero"`
 	LivenessWhy string    `json:"liveness_why,omitempty"`

@@ -2,6 +2,7 @@ package convs
 
 import (
 	"slices"
+	"time"
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
@@ -101,9 +102,17 @@ func dim(t cell.Text) cell.Run   { return cell.Run{Role: cell.Dim, Text: t} }
 func (p *detailPainter) facts() {
 	c := p.c
 	p.fact(cell.Lit("pin"), plain(p.pin()))
-	where := []cell.Run{{Role: cell.Strong, Text: cell.Foreign(dialog.Where(c).String())}}
-	if c.Last != dialog.Where(c) && c.Turns > 0 {
-		where = append(where, cell.Run{Role: cell.Warn, Text: cell.Say("   last turn on %s", cell.Foreign(c.Last.String()))})
+	at := dialog.Where(c)
+	picks := view.EnginePicks(p.f.State, at.Worker)
+	where := []cell.Run{{Role: cell.Strong, Text: view.PlaceText(at, 40)}}
+	switch {
+	case picks && at.Rank == model.NoRank:
+		where = append(where, dim(cell.Lit("   its engine picks the rank")))
+	case picks:
+		where = append(where, dim(cell.Say("   picked by the engine of %s, which cannot be asked for it", cell.Fit(at.Worker, 24))))
+	}
+	if c.Last.Worker != "" && c.Last != at && !(picks && c.Last.Worker == at.Worker && c.Last.Rank == model.NoRank) {
+		where = append(where, cell.Run{Role: cell.Warn, Text: cell.Say("   last turn on %s", view.PlaceText(c.Last, 40))})
 	}
 	if left, drains := draining(p.f.State, dialog.Where(c)); drains {
 		where = append(where, cell.Run{Role: cell.Warn, Text: cell.Say("   %s", left.Short())})
@@ -120,6 +129,8 @@ func (p *detailPainter) facts() {
 	}
 	p.fact(cell.Lit("turns"), plain(turns), dim(cell.Say("   %s open   ", cell.Int(c.Open))), plain(cached))
 	switch {
+	case c.Honoured+c.Lost == 0 && picks:
+		p.fact(cell.Lit("honoured"), dim(cell.Lit("nothing to honour: the engine picks the rank and does not tell which")))
 	case c.Honoured+c.Lost == 0:
 		p.fact(cell.Lit("honoured"), dim(cell.Lit("the engine has reported no rank yet")))
 	case c.Lost == 0:
@@ -147,12 +158,23 @@ func (p *detailPainter) pin() cell.Text {
 			verb = cell.Lit("moved by ")
 		}
 		t := cell.Say("%s%s, %s, v%s", verb, cell.Fit(c.By, 24), cell.Clock(c.PinnedAt), cell.Int(c.PinnedVersion))
+		if view.EnginePicks(p.f.State, c.Bound.Worker) {
+			t = cell.Say("%s; holds the worker only", t)
+		}
 		if c.Reason != "" {
 			t = cell.Say("%s, reason %s", t, cell.Fit(c.Reason, 60))
 		}
 		return t
 	case model.PinAuto:
-		return cell.Lit("auto: bound by the conversation policy")
+		s := p.f.State.Settings
+		switch {
+		case s.RouterMode != model.ModeKV && s.RouterMode != model.ModeLockstep:
+			return cell.Lit("auto: bound by the conversation policy")
+		case s.ClusterConfig.SessionAffinityTTLSecs != nil:
+			ttl := time.Duration(*s.ClusterConfig.SessionAffinityTTLSecs * float64(time.Second))
+			return cell.Say("auto: bound by session affinity, until it is idle for %s", cell.Age(ttl))
+		}
+		return cell.Lit("auto: bound before; affinity is off, so it does not act")
 	}
 	return cell.Lit("none: the policy decides each turn")
 }
@@ -196,8 +218,10 @@ func (p *detailPainter) turn(d *model.Decision, n int) {
 	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
 	cached, prefilled, ttft, ran := cell.Unknown(), cell.Unknown(), cell.Unknown(), d.Target
 	if settled {
-		cached = cell.Full(s.CachedTokens)
-		prefilled = cell.Full(max(0, d.Placement.PromptTokens-s.CachedTokens))
+		if !s.CachedUnknown {
+			cached = cell.Full(s.CachedTokens)
+			prefilled = cell.Full(max(0, d.Placement.PromptTokens-s.CachedTokens))
+		}
 		ttft = cell.Ms(float64(s.TTFTMs))
 		if s.Ran.Worker != "" {
 			ran = s.Ran
@@ -207,11 +231,13 @@ func (p *detailPainter) turn(d *model.Decision, n int) {
 	b.Right(cell.Plain, 11, prefilled)
 	b.Right(cell.Plain, 7, ttft)
 	b.Gap(2)
-	b.Left(cell.Strong, 6, cell.Fit(ran.String(), 6))
+	b.Left(cell.Strong, 6, view.PlaceText(ran, 6))
 	b.Gap(1)
 	why := cell.Fit(d.Why, 60)
 	role := cell.Plain
 	switch {
+	case d.Placement.Phase == model.PhaseEngine && ran.Rank != model.NoRank:
+		why = cell.Lit("picked by the engine")
 	case ran != d.Target:
 		role, why = cell.Warn, cell.Say("asked for %s, not honoured", cell.Fit(d.Target.String(), 12))
 	case d.Conflict != "":

@@ -142,7 +142,7 @@ func (g *grid) row(b *cell.Block, f *view.Frame, c *model.Conv, cursor, marked b
 	g.foreign(b, colModel, cell.Dim, c.Key.Model)
 	role, pin := pinOf(c)
 	g.text(b, colPin, role, pin)
-	b.Left(cell.Strong, g.widths[colRank], cell.Fit(dialog.Where(c).String(), g.widths[colRank]))
+	b.Left(cell.Strong, g.widths[colRank], view.PlaceText(dialog.Where(c), g.widths[colRank]))
 	b.Right(cell.Plain, g.widths[colTurns], cell.Count(float64(c.Turns)))
 	b.Right(cell.Plain, g.widths[colCached], cachedOf(c))
 	b.Right(cell.Plain, g.widths[colHit], cell.PercentShort(hitOf(c)))

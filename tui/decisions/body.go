@@ -135,7 +135,7 @@ func (v *View) compact(f *view.Frame, d *model.Decision, ok bool, w, h int) []st
 		b.Left(cell.Dim, 9, cell.Clock(d.At))
 		b.Left(cell.Plain, idW-1, convText(d, idW-1))
 		b.Gap(1)
-		b.Left(cell.Strong, 7, cell.Fit(d.Target.String(), 7))
+		b.Left(cell.Strong, 7, view.PlaceText(d.Target, 7))
 		b.Gap(1)
 		b.Right(cell.Plain, 7, matchText(d))
 	}

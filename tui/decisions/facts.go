@@ -22,8 +22,11 @@ func chosen(s *model.Selection) *model.ScoreTerms {
 }
 
 // predicted is how many prompt tokens the router expected to be cached where it
-// sent the request; ok is false where it looked into no cache.
+// sent the request; ok is false where it looked into no cache, or knew no rank.
 func predicted(d *model.Decision) (tokens float64, ok bool) {
+	if d.Placement.Phase == model.PhaseEngine {
+		return float64(model.Unknown()), false
+	}
 	if t := chosen(d.Selection); t != nil {
 		return float64(t.CachedTokens), true
 	}
@@ -91,6 +94,8 @@ func shortWhy(d *model.Decision) string {
 	switch d.Placement.Phase {
 	case model.PhaseOperator:
 		return "op pin"
+	case model.PhaseEngine:
+		return "engine picks"
 	case model.PhaseScored, model.PhaseSteered:
 		why, _, _ = strings.Cut(why, ", ")
 		why, _, _ = strings.Cut(why, ": ")
@@ -123,7 +128,7 @@ func odd(f *view.Frame, d *model.Decision) string {
 		return "ran elsewhere"
 	case s.Outcome != "" && s.Outcome != model.OutcomeOK:
 		return string(s.Outcome)
-	case known && int(want) != s.CachedTokens && s.TTFTMs.Known():
+	case known && !s.CachedUnknown && int(want) != s.CachedTokens && s.TTFTMs.Known():
 		return "not as predicted"
 	}
 	return ""

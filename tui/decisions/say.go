@@ -6,6 +6,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/view"
 )
 
 func placedBy(why string) contest {
@@ -51,7 +52,7 @@ func digits(v float64) cell.Text {
 	return cell.Fixed(v, max(0, min(6, 2-int(math.Floor(math.Log10(math.Abs(v)))))))
 }
 
-func name(t model.Target) cell.Text { return cell.Fit(t.String(), 24) }
+func name(t model.Target) cell.Text { return view.PlaceText(t, 24) }
 
 // holds says over which values of a weight the choice stays: short for a line
 // of 80 cells, else with who would be chosen beyond.
@@ -100,6 +101,8 @@ func (s *story) sentence(short bool) cell.Text {
 	switch s.d.Placement.Phase {
 	case model.PhaseOperator, model.PhaseUnplaced:
 		return s.ending(s.sayPlacement(short))
+	case model.PhaseEngine:
+		return s.ending(s.sayEngine(short))
 	}
 	if s.d.Selection != nil {
 		t = s.saySelection(short)
@@ -155,6 +158,38 @@ func (s *story) sayPlacement(short bool) cell.Text {
 		return cell.Say("%s, so this turn ran on %s: %s%s", capital(d.Why), at, s.least(), s.sayTie())
 	}
 	return cell.Fit(d.Why, 80)
+}
+
+// sayEngine says how the worker was chosen, and that its engine picks the rank.
+func (s *story) sayEngine(short bool) cell.Text {
+	x, at := s.d.Selection, name(s.d.Target)
+	t := cell.Say("%s was chosen (%s)", at, cell.Fit(orElse(s.d.WorkerWhy, "the only worker"), 40))
+	switch {
+	case x == nil:
+	case x.By == model.ByBinding:
+		t = cell.Say("Its conversation stays on %s", at)
+	case x.By == model.ByRequired:
+		t = cell.Say("The request named %s", at)
+	case x.By == model.ByCost, x.By == model.ByTemperature:
+		t = cell.Say("%s has the rank with the lowest cost, %s", at, name(x.Chosen))
+		if x.By == model.ByTemperature {
+			t = cell.Say("%s was drawn at temperature %s, by its rank %s", at, cell.Short(x.Config.Temperature), name(x.Chosen))
+		}
+	}
+	if strings.Contains(s.d.Why, ": ") { // a rank that it could not be asked for
+		return cell.Say("%s; %s", t, cell.Fit(s.d.Why, 60))
+	}
+	if short {
+		return cell.Say("%s; its engine picks the rank", t)
+	}
+	return cell.Say("%s; which rank runs it is picked by its engine, which cannot be told one", t)
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
 }
 
 // capital makes the first letter of a reason upper case.

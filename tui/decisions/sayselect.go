@@ -92,6 +92,10 @@ func then(d *model.Decision, st *model.Settled, settled bool) (cell.Role, cell.T
 	role := cell.Plain
 	ran := cell.Say("%s used as told", name(d.Target))
 	switch {
+	case d.Placement.Phase == model.PhaseEngine && st.Ran.Rank != model.NoRank && st.Ran.Worker != "":
+		ran = cell.Say("the engine picked %s", name(st.Ran))
+	case d.Placement.Phase == model.PhaseEngine:
+		ran = cell.Lit("the engine does not tell which rank it picked")
 	case elsewhere(d, st):
 		role, ran = cell.Warn, cell.Say("ran on %s, not on %s as told", name(st.Ran), name(d.Target))
 	case st.Ran.Worker == "" || st.Ran.Rank == model.NoRank:
@@ -103,6 +107,10 @@ func then(d *model.Decision, st *model.Settled, settled bool) (cell.Role, cell.T
 	cached := cell.Say("%s cached", cell.Full(st.CachedTokens))
 	want, ok := predicted(d)
 	switch {
+	case st.CachedUnknown && st.Outcome == "":
+		cached = cell.Lit("what was cached is told at its end")
+	case st.CachedUnknown:
+		cached = cell.Lit("the engine does not tell what was cached")
 	case !ok:
 		cached = cell.Say("%s (none predicted)", cached)
 	case int(want) == st.CachedTokens:

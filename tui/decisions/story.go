@@ -91,7 +91,7 @@ func (s *story) selection() {
 	for i := range x.Candidates {
 		k := &x.Candidates[i]
 		s.add(row{
-			target: k.Target, chosen: k.Target == x.Chosen, match: k.CachedTokens, count: k.Requests, tokens: k.Pending,
+			target: k.Target, chosen: k.Target == x.Chosen && s.d.Placement.Phase != model.PhaseEngine, match: k.CachedTokens, count: k.Requests, tokens: k.Pending,
 			prefill: k.Prefill, load: k.Cost - k.Prefill, total: k.Cost, chance: k.Probability, terms: &k.ScoreTerms, excluded: k.Excluded,
 		})
 	}
@@ -101,7 +101,9 @@ func (s *story) selection() {
 			s.rows[i].load = s.rows[i].total - s.rows[i].prefill
 		}
 	}
-	s.flips = Weights(x)
+	if s.d.Placement.Phase != model.PhaseEngine { // another rank of the worker would be no other choice
+		s.flips = Weights(x)
+	}
 }
 
 func (s *story) placement() {

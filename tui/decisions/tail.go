@@ -23,16 +23,16 @@ type tailGrid struct {
 	wide                                                    bool
 }
 
-func fitTail(w int) tailGrid {
+func fitTail(w, to int) tailGrid {
 	if w >= 112 {
-		return tailGrid{time: 14, conv: 22 + min(24, max(0, w-120)), prompt: 6, match: 8, gap: 3, to: 8, score: 8, margin: 9, took: 8, wide: true}
+		return tailGrid{time: 14, conv: 30 - max(8, to) + min(24, max(0, w-120)), prompt: 6, match: 8, gap: 3, to: max(8, to), score: 8, margin: 9, took: 8, wide: true}
 	}
-	return tailGrid{time: 10, conv: max(8, min(40, 20+w-80)), prompt: 7, match: 7, gap: 2, to: 7, score: 8}
+	return tailGrid{time: 10, conv: max(8, min(40, 27-max(7, to)+w-80)), prompt: 7, match: 7, gap: 2, to: max(7, to), score: 8}
 }
 
 // tail paints the decisions in rows rows below their head.
 func (v *View) tail(b *cell.Block, f *view.Frame, rows int) {
-	g := fitTail(b.Width())
+	g := fitTail(b.Width(), 1+view.PlaceWidth(f.State, 6, 12))
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	b.Left(cell.Title, g.time, cell.Lit("TIME"))
@@ -67,7 +67,7 @@ func (g *tailGrid) row(b *cell.Block, f *view.Frame, d *model.Decision, cursor b
 	b.Right(cell.Plain, g.prompt, cell.Full(d.Placement.PromptTokens))
 	b.Right(cell.Plain, g.match, matchText(d))
 	b.Gap(g.gap)
-	b.Left(cell.Strong, g.to-1, cell.Fit(d.Target.String(), g.to-1))
+	b.Left(cell.Strong, g.to-1, view.PlaceText(d.Target, g.to-1))
 	b.Gap(1)
 	b.Right(cell.Plain, g.score, figure(d, scoreOf(d)))
 	if g.wide {

@@ -19,8 +19,6 @@ func title(d *model.Decision) cell.Text {
 	switch {
 	case d.Placement.Phase == model.PhaseUnplaced:
 		return cell.Lit("Why does it wait?")
-	case d.Target.Rank == model.NoRank:
-		return cell.Say("Why %s?", cell.Fit(d.Target.Worker, 24))
 	}
 	return cell.Say("Why %s?", name(d.Target))
 }

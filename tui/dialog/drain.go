@@ -84,7 +84,9 @@ func (d *drainBody) sums(s *model.State) (x drainSums) {
 		x.active, x.queued, x.tokens, x.most = x.active+r.Active, x.queued+r.Queued, x.tokens+r.Tokens, x.most+r.MaxActive
 		x.capsUnknown = x.capsUnknown || r.MaxActive <= 0
 	}
-	if d.target.Rank != model.NoRank {
+	if d.target.Rank == model.NoRank {
+		x.left = x.left.OnWorker(s, d.target.Worker)
+	} else {
 		x.others++ // the rank itself counts among those of its worker
 	}
 	return x

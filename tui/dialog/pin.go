@@ -77,6 +77,9 @@ func (p *pinBody) effect(f *view.Frame) (cell.Role, cell.Text) {
 	case r.MaxActive > 0 && r.Active >= r.MaxActive:
 		return cell.Warn, cell.Say("%s is full: a pinned turn waits there for room", name)
 	}
+	if w := p.choose.at.target.Worker; view.EnginePicks(f.State, w) {
+		return cell.Warn, cell.Say("holds %s only: its engine picks the rank", cell.Fit(w, 16))
+	}
 	return cell.Plain, cell.Lit("outranks the policy until removed; outlives idle time")
 }
 

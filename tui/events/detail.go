@@ -163,6 +163,9 @@ func (p *painter) progress(x *subject) {
 	if drains == 0 || p.left() <= 0 {
 		return
 	}
+	if x.target.Rank == model.NoRank {
+		left = left.OnWorker(p.f.State, x.target.Worker)
+	}
 	if p.airy {
 		p.blank()
 	}

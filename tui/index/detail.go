@@ -137,8 +137,8 @@ func (p *painter) fact(name cell.Text, role cell.Role, t cell.Text) {
 func (p *painter) facts() {
 	e := p.e
 	cap := cell.Text{}
-	if e.rank != nil && e.rank.KVTotalBlocks > 0 {
-		cap = cell.Say(" of %s", cell.Full(e.rank.KVTotalBlocks))
+	if most := e.capacity(); most > 0 {
+		cap = cell.Say(" of %s", cell.Full(most))
 	}
 	held := cell.Say("%s device%s, %s host, %s disk; the index spends %s", cell.Full(e.Device), cap, cell.Full(e.Host), cell.Full(e.Disk), bytesText(e.Bytes))
 	p.fact(cell.Lit("blocks"), cell.Plain, held)
@@ -160,6 +160,9 @@ func (p *painter) facts() {
 		p.fact(cell.Lit("refused"), cell.Warn, cell.Say("last: %s", cell.Fit(e.LastError, 160)))
 	}
 	agreed := cell.Lit("no first token to compare with in the last minute")
+	if e.picked() {
+		agreed = cell.Lit("nothing is predicted for a rank that the engine picks")
+	}
 	if e.Agreed.Known() {
 		agreed = cell.Say("%s of requests found in cache what the router had predicted", agreedText(e))
 	}
@@ -170,7 +173,11 @@ func (p *painter) facts() {
 func (p *painter) losses() {
 	e := p.e
 	if !e.Hit.Known() {
-		p.fact(cell.Lit("hit"), cell.Dim, cell.Lit("nothing was routed here in the last minute"))
+		none := cell.Lit("nothing was routed here in the last minute")
+		if e.picked() {
+			none = cell.Say("not known: the engine of %s picks the rank and did not tell of this one", cell.Fit(e.Target.Worker, 24))
+		}
+		p.fact(cell.Lit("hit"), cell.Dim, none)
 		return
 	}
 	share := lostShare(e)

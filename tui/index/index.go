@@ -32,7 +32,8 @@ type View struct {
 // entry is one rank: what the index knows, and what the rank itself says.
 type entry struct {
 	*model.IndexRank
-	rank     *model.Rank // nil where the state has none of that name
+	rank     *model.Rank   // nil where the state has none of that name
+	worker   *model.Worker // likewise
 	findings []*model.Finding
 }
 
@@ -114,7 +115,7 @@ func (v *View) update(f *view.Frame) {
 	rows := make([]*entry, len(entries))
 	for i := range entries {
 		x := &f.State.Index[i]
-		entries[i] = entry{IndexRank: x, rank: ranks[x.Target], findings: found[x.Target]}
+		entries[i] = entry{IndexRank: x, rank: ranks[x.Target], worker: view.WorkerOf(f.State, x.Target.Worker), findings: found[x.Target]}
 		rows[i] = &entries[i]
 	}
 	v.list.Update(rows, f.Busy)

@@ -185,10 +185,26 @@ func (g *grid) bar(b *cell.Block, e *entry) {
 	if w == 0 {
 		return
 	}
-	x := cell.Bar{Value: float64(e.Device), Tick: -1, Role: cell.BarFill}
-	if e.rank != nil {
-		x.Max = float64(e.rank.KVTotalBlocks)
-	}
 	b.Gap(3)
-	b.Bar(w-3, x)
+	most := e.capacity()
+	if most <= 0 {
+		b.Left(cell.Dim, w-3, cell.Unknown())
+		return
+	}
+	b.Bar(w-3, cell.Bar{Value: float64(e.Device), Max: float64(most), Tick: -1, Role: cell.BarFill})
 }
+
+// capacity is how many blocks fit on the rank's device: as its engine reports
+// them, or as they are declared for the worker; 0 is not known.
+func (e *entry) capacity() int {
+	switch {
+	case e.rank != nil && e.rank.KVTotalBlocks > 0:
+		return e.rank.KVTotalBlocks
+	case e.worker != nil:
+		return e.worker.KVBlocks
+	}
+	return 0
+}
+
+// picked reports that the rank's engine picks it itself.
+func (e *entry) picked() bool { return e.worker != nil && e.worker.Steering.EnginePicks() }

@@ -39,7 +39,7 @@ func (v *View) compact(f *view.Frame, w, h int) []string {
 
 func compactRow(b *cell.Block, f *view.Frame, x *facts, r *model.Rank, nameW int, cursor bool) {
 	kind := cell.Normal
-	if _, isOld := old(f.State, r); isOld || !known(r) {
+	if _, isOld := old(f.State, r); isOld || r.Down || !known(r) {
 		kind = cell.Stale
 	}
 	sign := cell.Lit(" ")

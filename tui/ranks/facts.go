@@ -138,9 +138,12 @@ func count(r *model.Rank, t cell.Text) cell.Text {
 	return t
 }
 
-// stateOf names what r takes and how it differs from the rest: old 48 s, drain,
-// a weight, ready.
+// stateOf names what r takes and how it differs from the rest: down, old 48 s,
+// drain, a weight, ready.
 func stateOf(f *view.Frame, r *model.Rank) (cell.Role, cell.Text) {
+	if r.Down {
+		return cell.Crit, cell.Lit("down")
+	}
 	if age, isOld := old(f.State, r); isOld {
 		return cell.Warn, cell.Say("%s old", cell.Age(age))
 	}
@@ -169,13 +172,4 @@ func kvOf(r *model.Rank) float64 {
 		return float64(model.Unknown())
 	}
 	return float64(r.KVUsedBlocks) / float64(r.KVTotalBlocks)
-}
-
-// reachOf is what the best rank would have found, unknown under the policies
-// that look into no cache.
-func reachOf(s *model.State, r *model.Rank) float64 {
-	if s.Settings.AttentionDpConfig.Policy() != model.PolicyKVAware {
-		return float64(model.Unknown())
-	}
-	return float64(r.Reachable)
 }

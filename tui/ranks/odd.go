@@ -10,6 +10,8 @@ import (
 func odd(s *model.State, x *facts, r *model.Rank) cell.Text {
 	age, isOld := old(s, r)
 	switch {
+	case r.Down:
+		return cell.Lit("does not answer")
 	case !known(r):
 		return cell.Lit("has not reported yet")
 	case isOld:
@@ -52,7 +54,7 @@ func (v *View) Export(f *view.Frame) view.Table {
 		} else {
 			row = append(row, nil, nil, nil, nil, nil, nil, nil)
 		}
-		t.Rows = append(t.Rows, append(row, float64(r.Hit), reachOf(f.State, r), r.Pins, r.OperatorPins, r.InFlight, r.ReportedAt))
+		t.Rows = append(t.Rows, append(row, float64(r.Hit), float64(r.Reachable), r.Pins, r.OperatorPins, r.InFlight, r.ReportedAt))
 	}
 	return t
 }

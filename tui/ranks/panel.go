@@ -14,6 +14,9 @@ import (
 func (v *View) panel(f *view.Frame, x *facts, r *model.Rank, w, h int) []string {
 	b := cell.NewBlock(f.Ink, w)
 	p := side{b: b, f: f, x: x, r: r, w: w - 2}
+	if view.EnginePicks(f.State, r.Target.Worker) {
+		p.picker = view.WorkerOf(f.State, r.Target.Worker)
+	}
 	p.head()
 	p.line()
 	p.figures()
@@ -42,6 +45,8 @@ type side struct {
 	x *facts
 	r *model.Rank
 	w int // cells for text
+
+	picker *model.Worker // its worker where the engine picks the rank, else nil
 }
 
 // line starts a row after the dividing line.
@@ -86,7 +91,7 @@ func (p *side) figures() {
 		against = over(float64(r.Tokens), x.mean)
 	}
 	if x.share >= 0 {
-		share = cell.Say("fair share %s", cell.Int(int(x.share)))
+		share = cell.Say("fair share %s", fairShare(x.share))
 	}
 	p.fact(cell.Lit("active"), active, share)
 	p.fact(cell.Lit("queued"), queued, pending)
@@ -97,14 +102,29 @@ func (p *side) figures() {
 	if kv := kvOf(r); kv == kv {
 		p.b.Bar(10, cell.Bar{Value: kv, Max: 1, Tick: -1, Role: cell.BarFill})
 	}
-	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(reachOf(p.f.State, r))))
+	p.fact(cell.Lit("hit"), percent(float64(r.Hit)), cell.Say("reachable %s", percent(float64(r.Reachable))))
 	p.fact(cell.Lit("weight"), cell.Fixed(r.Weight, 2), p.weightNote())
 	report := cell.Lit("none yet")
 	if known(r) {
 		report = cell.Say("%s ago", cell.Seconds(max(0, p.f.State.At.Sub(r.ReportedAt))))
 	}
-	p.fact(cell.Lit("report"), report, cell.Say("%s open here", cell.Int(r.InFlight)))
-	p.fact(cell.Lit("pins"), cell.Full(r.Pins+r.OperatorPins), cell.Say("%s by hand", cell.Int(r.OperatorPins)))
+	open, pins := cell.Say("%s open here", cell.Int(r.InFlight)), cell.Full(r.Pins+r.OperatorPins)
+	if w := p.picker; w != nil {
+		open = cell.Say("%s open on %s", cell.Int(w.Open), cell.Fit(w.ID, 12))
+		if r.Pins+r.OperatorPins == 0 {
+			pins = cell.Unknown()
+		}
+	}
+	p.fact(cell.Lit("report"), report, open)
+	p.fact(cell.Lit("pins"), pins, cell.Say("%s by hand", cell.Int(r.OperatorPins)))
+}
+
+// fairShare has a decimal where there are few.
+func fairShare(v float64) cell.Text {
+	if v < 9.95 {
+		return cell.Fixed(v, 1)
+	}
+	return cell.Int(int(v))
 }
 
 func (p *side) weightNote() cell.Text {
@@ -201,8 +221,12 @@ func (p *side) heaviest(convs []*model.Conv, n int) {
 	p.b.Left(cell.Title, p.w-6, cell.Lit("heaviest conversations"))
 	p.b.Right(cell.Title, 6, cell.Lit("cached"))
 	if len(convs) == 0 {
+		none := cell.Lit("none here")
+		if p.picker != nil {
+			none = cell.Say("not known: only that they are on %s", cell.Fit(p.picker.ID, 8))
+		}
 		p.line()
-		p.b.Put(cell.Dim, cell.Lit("none here"))
+		p.b.Put(cell.Dim, none)
 		return
 	}
 	for _, c := range convs[:min(n, len(convs))] {

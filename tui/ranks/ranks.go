@@ -70,7 +70,12 @@ func fields() []list.Field[*model.Rank] {
 			},
 		},
 		{Name: "worker", Exact: true, Text: func(r *model.Rank) string { return r.Target.Worker }},
-		{Name: "state", Text: func(r *model.Rank) string { return string(r.Availability) }},
+		{Name: "state", Text: func(r *model.Rank) string {
+			if r.Down {
+				return "down"
+			}
+			return string(r.Availability)
+		}},
 		num("weight", true, func(r *model.Rank) float64 { return r.Weight }),
 		num("active", false, func(r *model.Rank) float64 { return float64(r.Active) }),
 		num("q", false, func(r *model.Rank) float64 { return float64(r.Queued) }),

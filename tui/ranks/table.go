@@ -135,7 +135,7 @@ func (g *grid) head(b *cell.Block, f *view.Frame) {
 // row paints one rank.
 func (g *grid) row(b *cell.Block, f *view.Frame, x *facts, r *model.Rank, cursor bool) {
 	kind := cell.Normal
-	if _, isOld := old(f.State, r); isOld || !known(r) {
+	if _, isOld := old(f.State, r); isOld || r.Down || !known(r) {
 		kind = cell.Stale
 	}
 	if cursor {
@@ -154,7 +154,7 @@ func (g *grid) row(b *cell.Block, f *view.Frame, x *facts, r *model.Rank, cursor
 	b.Right(cell.Plain, g.widths[colTokens], count(r, cell.Kilo(float64(r.Tokens))))
 	b.Right(cell.Plain, g.widths[colKV], cell.PercentShort(kvOf(r)))
 	b.Right(cell.Plain, g.widths[colHit], cell.PercentShort(float64(r.Hit)))
-	b.Right(cell.Dim, g.widths[colReach], cell.PercentShort(reachOf(f.State, r)))
+	b.Right(cell.Dim, g.widths[colReach], cell.PercentShort(float64(r.Reachable)))
 	b.Right(cell.Plain, g.widths[colPins], cell.Count(float64(r.Pins+r.OperatorPins)))
 	g.trend(b, f, x, r)
 }

@@ -17,7 +17,8 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	if h < 2 {
 		return
 	}
-	convW := max(10, min(28, w-67))
+	toW := view.PlaceWidth(f.State, 7, 12)
+	convW := max(10, min(28, w-60-toW))
 	wide := w >= 120
 	b.Begin(cell.Normal)
 	b.Gap(3)
@@ -29,7 +30,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Right(cell.Title, 8, cell.Lit("PROMPT"))
 	b.Right(cell.Title, 8, cell.Lit("MATCH"))
 	b.Gap(2)
-	b.Left(cell.Title, 8, cell.Lit("WENT TO"))
+	b.Left(cell.Title, toW+1, cell.Lit("WENT TO"))
 	b.Right(cell.Title, 7, cell.Lit("MARGIN"))
 	if wide {
 		b.Right(cell.Title, 9, cell.Lit("TOOK"))
@@ -38,7 +39,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Put(cell.Title, cell.Lit("WHY"))
 	n := min(h-2, len(f.Decisions))
 	for i := range n {
-		decision(b, f.Decisions[len(f.Decisions)-1-i], convW, wide)
+		decision(b, f.Decisions[len(f.Decisions)-1-i], convW, toW, wide)
 	}
 	if n == 0 && h > 2 {
 		b.Begin(cell.Normal)
@@ -49,7 +50,7 @@ func tail(b *cell.Block, f *view.Frame, w, h int) {
 	b.Blank(h - 2 - n)
 }
 
-func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
+func decision(b *cell.Block, d *model.Decision, convW, toW int, wide bool) {
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	b.Left(cell.Dim, 10, cell.Clock(d.At))
@@ -67,7 +68,7 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 	b.Right(cell.Plain, 8, cell.Full(d.Placement.PromptTokens))
 	b.Right(cell.Plain, 8, match(d))
 	b.Gap(2)
-	b.Left(cell.Strong, 7, cell.Fit(d.Target.String(), 7))
+	b.Left(cell.Strong, toW, view.PlaceText(d.Target, toW))
 	b.Gap(1)
 	b.Right(cell.Dim, 7, margin(float64(d.Margin)))
 	if wide {
@@ -78,13 +79,17 @@ func decision(b *cell.Block, d *model.Decision, convW int, wide bool) {
 		b.Right(cell.Dim, 9, took)
 	}
 	b.Gap(2)
-	b.Left(cell.Plain, b.Width()-b.At()-1, cell.Fit(d.Why, b.Width()))
+	why := d.Why
+	if d.Placement.Phase == model.PhaseEngine && !wide {
+		why = "engine picks"
+	}
+	b.Left(cell.Plain, b.Width()-b.At()-1, cell.Fit(why, b.Width()))
 }
 
 // match is what the rank held of the prompt; unknown under the policies that
 // look into no cache.
 func match(d *model.Decision) cell.Text {
-	if d.Placement.MatchTokens == 0 && d.Policy != model.PolicyKVAware {
+	if d.Placement.Phase == model.PhaseEngine || d.Placement.MatchTokens == 0 && d.Policy != model.PolicyKVAware {
 		return cell.Unknown()
 	}
 	return cell.Full(d.Placement.MatchTokens)

@@ -22,8 +22,10 @@ func (p *side) explain() (reason, next cell.Text) {
 	age, isOld := old(s, r)
 	pins := r.Pins + r.OperatorPins
 	many := x.medianPins > 0 && float64(pins) >= 1.5*float64(x.medianPins)
-	missed := r.Hit.Known() && reachOf(s, r)-float64(r.Hit) >= 0.05
+	missed := r.Hit.Known() && float64(r.Reachable-r.Hit) >= 0.05
 	switch {
+	case r.Down:
+		return cell.Lit("its engine does not answer: nothing goes there until it does."), cell.Lit("see 7 Workers for what was tried; nothing to do here")
 	case !known(r):
 		return cell.Lit("the engine has not reported this rank yet; its load is not known."), cell.Text{}
 	case isOld:
@@ -31,11 +33,22 @@ func (p *side) explain() (reason, next cell.Text) {
 			cell.Lit("try: D drain it until it reports")
 	case r.Availability == model.Draining:
 		left := view.LeftOn(r)
+		if p.picker != nil {
+			left = left.OnWorker(s, p.picker.ID)
+			left.Pins = 0
+			if !left.Drained() {
+				return cell.Say("draining with all of %s, whose engine picks the rank: %s open there.", cell.Fit(p.picker.ID, 24), cell.Full(left.Open)),
+					cell.Lit("try: 7 Workers, R ready")
+			}
+		}
 		if left.Drained() {
 			return cell.Lit("drained: nothing is open here and no pin is left; it is safe to stop."), cell.Lit("try: R ready, when it is back")
 		}
 		return cell.Say("draining: no new conversations; %s open and %s pins still to go.", cell.Full(left.Open), cell.Full(left.Pins)),
 			cell.Lit("try: R ready, or migrate its pins (2)")
+	case p.picker != nil:
+		return cell.Say("its engine picks the rank: adpdeck chooses %s, and cannot ask it for this rank.", cell.Fit(p.picker.ID, 24)),
+			cell.Say("try: 7 Workers, D drains all of %s", cell.Fit(p.picker.ID, 24))
 	case r.Weight == 0:
 		return cell.Lit("weight 0: it takes no new work."), cell.Lit("try: W weight above 0")
 	case x.hot(r) && many:

@@ -108,6 +108,28 @@ func plain(t cell.Text) cell.Run { return cell.Run{Role: cell.Plain, Text: t} }
 func dim(t cell.Text) cell.Run   { return cell.Run{Role: cell.Dim, Text: t} }
 func warn(t cell.Text) cell.Run  { return cell.Run{Role: cell.Warn, Text: t} }
 
+// group is a finding that several ranks have in the same words.
+type group struct {
+	first *model.Finding
+	ranks int
+}
+
+// together puts what is said alike of several ranks into one, in their order.
+func together(list []*model.Finding) []group {
+	var out []group
+	for _, x := range list {
+		at := slices.IndexFunc(out, func(g group) bool {
+			return g.first.Code == x.Code && g.first.Message == x.Message && g.first.Next == x.Next
+		})
+		if at < 0 {
+			at = len(out)
+			out = append(out, group{first: x})
+		}
+		out[at].ranks++
+	}
+	return out
+}
+
 // wrong is why it does not answer, then its findings with what to do.
 func (p *painter) wrong() {
 	e, n := p.e, 1
@@ -121,16 +143,22 @@ func (p *painter) wrong() {
 	default:
 		p.wrap(cell.Crit, cell.Say("does not answer: %s", why), n)
 	}
-	for i, x := range e.findings {
+	groups := together(e.findings)
+	for i, g := range groups {
+		x := g.first
 		if !p.airy && i > 0 {
-			more := cell.Say("and %s findings more", cell.Int(len(e.findings)-i))
-			if len(e.findings)-i == 1 {
+			more := cell.Say("and %s findings more", cell.Int(len(groups)-i))
+			if len(groups)-i == 1 {
 				more = cell.Lit("and 1 finding more")
 			}
 			p.wrap(cell.Warn, more, 1)
 			return
 		}
-		p.wrap(cell.Crit, cell.Say("%s (for %s)", cell.Fit(x.Message, 300), cell.Age(since(p.f.Now, x.Since))), n)
+		long := cell.Say("for %s", cell.Age(since(p.f.Now, x.Since)))
+		if g.ranks > 1 {
+			long = cell.Say("%s ranks, %s", cell.Int(g.ranks), long)
+		}
+		p.wrap(cell.Crit, cell.Say("%s (%s)", cell.Fit(x.Message, 300), long), n)
 		if x.Next != "" && p.airy {
 			p.wrap(cell.Strong, cell.Say("next: %s", cell.Fit(x.Next, 300)), n)
 		}
@@ -160,14 +188,14 @@ func (p *painter) facts() {
 	}
 }
 
-// alive says when the engine was last heard to answer.
+// alive says since when the engine answers, or does not.
 func (p *painter) alive() cell.Text {
 	e := p.e
 	switch {
 	case e.LivenessAt.IsZero():
 		return cell.Text{}
 	case e.Liveness == model.LiveUp:
-		return cell.Say("   answered %s ago", ageText(p.f.Now, e.LivenessAt))
+		return cell.Say("   answers since %s", cell.Clock(e.LivenessAt))
 	}
 	return cell.Say("   so for %s", ageText(p.f.Now, e.LivenessAt))
 }

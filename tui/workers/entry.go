@@ -54,7 +54,11 @@ func gather(s *model.State) []*entry {
 		}
 	}
 	for i := range entries {
-		if e := &entries[i]; e.reported > 0 {
+		e := &entries[i]
+		if e.draining > 0 && e.draining == len(e.ranks) {
+			e.left = e.left.OnWorker(s, e.ID)
+		}
+		if e.reported > 0 {
 			e.mean = float64(e.tokens) / float64(e.reported)
 		}
 	}

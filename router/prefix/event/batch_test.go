@@ -63,8 +63,13 @@ func TestTally(t *testing.T) {
 	if _, ok := b.Last(Remote); ok || b.Count(200) != 0 {
 		t.Error("counted what was never added")
 	}
+	fault := b.LastFault()
+	b.Add(Refusal{Reason: Informal, Got: "created"})
+	if b.LastFault() != fault || b.LastError() == fault || fault == "" {
+		t.Errorf("last fault %q, last error %q", b.LastFault(), b.LastError())
+	}
 	b.Reset()
-	if b.Total() != 0 || b.LastError() != "" {
+	if b.Total() != 0 || b.LastError() != "" || b.LastFault() != "" {
 		t.Error("not empty after Reset")
 	}
 }

@@ -131,6 +131,7 @@ type Tally struct {
 	counts [reasons]uint64
 	last   [reasons]Refusal
 	newest Reason
+	told   Reason // the newest that is not Expected
 }
 
 // Add counts one refusal.
@@ -141,6 +142,9 @@ func (t *Tally) Add(r Refusal) {
 	t.counts[r.Reason]++
 	t.last[r.Reason] = r
 	t.newest = r.Reason
+	if !r.Reason.Expected() {
+		t.told = r.Reason
+	}
 }
 
 // Merge adds all of o, as the newer.
@@ -155,6 +159,9 @@ func (t *Tally) Merge(o *Tally) {
 		}
 	}
 	t.newest = o.newest
+	if o.told != 0 {
+		t.told = o.told
+	}
 }
 
 // Reset forgets everything.
@@ -190,9 +197,15 @@ func (t *Tally) Last(r Reason) (last Refusal, ok bool) {
 }
 
 // LastError is the text of the newest refusal, "" if there was none.
-func (t *Tally) LastError() string {
-	if t.newest == 0 {
+func (t *Tally) LastError() string { return t.text(t.newest) }
+
+// LastFault is the text of the newest refusal that healthy engines do not cause
+// all day (Expected), "" if there was none.
+func (t *Tally) LastFault() string { return t.text(t.told) }
+
+func (t *Tally) text(r Reason) string {
+	if r == 0 {
 		return ""
 	}
-	return t.last[t.newest].Error()
+	return t.last[r].Error()
 }
