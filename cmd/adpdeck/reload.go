@@ -27,7 +27,7 @@ func (h *house) reload(cmd model.Command) model.Reply {
 		}
 	}
 	if h.read == nil {
-		return refused(model.RefusedFile, "end it and start it with other flags", errors.New("these workers come from the command line, there is no settings file"))
+		return refused("end it and start it with other flags", errors.New("these workers come from the command line, there is no settings file"))
 	}
 	p, err := h.read()
 	if err == nil {
