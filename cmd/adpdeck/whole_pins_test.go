@@ -237,7 +237,7 @@ func TestReloadKeepsPins(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	w.ready()
-	if s := w.h.live.Snapshot(); s.Settings.ClusterConfig.Temperature != 0.25 || s.Revisions[0].Verb != model.VerbSet {
+	if s := w.h.live.Snapshot(); s.Settings.ClusterConfig.Temperature != 0.25 || s.Revisions[0].Verb != model.VerbReload {
 		t.Errorf("%+v", s.Revisions[0])
 	}
 	w.talk("c", 2, &home)
