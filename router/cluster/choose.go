@@ -215,9 +215,10 @@ func (r *Router) potential(req *Request, cfg *Config) int {
 // facts gathers what is known of slot i.
 func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *facts) {
 	sc, s, l, m := &r.scratch, &r.slots[i], &r.load.ranks[i], &req.Matches
+	u := &sc.unplaced[s.worker]
 	*f = facts{
 		device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i), tiers: len(m.Host)|len(m.Disk) != 0,
-		known: s.known, active: sc.active[i], requests: float64(l.requests) * s.inverse,
+		known: s.known || u.requests > 0, active: sc.active[i], requests: (float64(l.requests) + u.requests) * s.inverse,
 		pending: sc.pending[i], high: sc.high[s.worker], lately: sc.lately[i], held: sc.held[i], full: sc.full[s.worker], taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
 	}
 	if len(m.Shared) > 0 {
@@ -225,6 +226,6 @@ func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *fact
 	}
 	if cfg.TrackActiveBlocks {
 		f.onWay = int(sc.depth[i])
-		f.decode = float64(roundUnits(l.units))*s.inverse + float64(additional-int(sc.depth[i]))
+		f.decode = (float64(roundUnits(l.units))+u.blocks)*s.inverse + float64(additional-int(sc.depth[i]))
 	}
 }

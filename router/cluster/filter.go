@@ -39,6 +39,7 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 	sc.live = sc.live[:0]
 	for w := range r.workers {
 		sc.barred[w], sc.high[w], sc.full[w] = r.barred(int32(w), req), 0, 0
+		sc.unplaced[w] = r.unplacedAt(int32(w), now)
 	}
 	for i := range r.slots {
 		s := &r.slots[i]
@@ -56,10 +57,10 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 		counts[why]++
 		if why == eligible {
 			sc.live = append(sc.live, int32(i))
-			l := &r.load.ranks[i]
-			sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+			l, u := &r.load.ranks[i], &sc.unplaced[s.worker]
+			sc.pending[i] = (float64(l.pending+l.foreign) + u.pending) * s.inverse
 			sc.lately[i] = r.sentLately(i, now)
-			sc.held[i] = float64(l.held) * s.inverse
+			sc.held[i] = (float64(l.held) + u.held) * s.inverse
 			sc.high[s.worker] = max(sc.high[s.worker], sc.pending[i])
 			sc.full[s.worker] = max(sc.full[s.worker], sc.held[i])
 		}
@@ -102,6 +103,7 @@ func (r *Router) barred(w int32, req *Request) exclusion {
 // excluded applies the rules of one rank, and leaves its active tokens behind.
 func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 	s, l := &r.slots[at], &r.load.ranks[at]
+	u := &r.scratch.unplaced[s.worker]
 	switch {
 	case want.worker >= 0 && s.worker != want.worker:
 		return exOtherWorker
@@ -113,10 +115,10 @@ func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 		return exBlocked
 	case s.draining && !want.stays:
 		return exDraining
-	case s.cap > 0 && int(l.requests) >= s.cap:
+	case u.full || s.cap > 0 && int(l.requests) >= s.cap && !r.workers[s.worker].Picks:
 		return exCap
 	}
-	active := float64(l.active(now))
+	active := float64(l.active(now)) + u.active
 	r.scratch.active[at] = active * s.inverse
 	return s.overloaded(active)
 }

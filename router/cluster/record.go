@@ -98,16 +98,18 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc := &r.scratch
 	i := int(c.Slot)
 	s, l := &r.slots[i], &r.load.ranks[i]
-	sc.active[i] = float64(l.active(now)) * s.inverse
-	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+	u := r.unplacedAt(s.worker, now)
+	sc.unplaced[s.worker] = u
+	sc.active[i] = (float64(l.active(now)) + u.active) * s.inverse
+	sc.pending[i] = (float64(l.pending+l.foreign) + u.pending) * s.inverse
 	sc.taint[s.worker] = 1
 	w := &r.workers[s.worker]
-	sc.held[i] = float64(l.held) * s.inverse
+	sc.held[i] = (float64(l.held) + u.held) * s.inverse
 	sc.lately[i] = r.sentLately(i, now)
 	sc.high[s.worker], sc.full[s.worker] = 0, 0
 	for _, k := range w.slots {
-		sc.high[s.worker] = max(sc.high[s.worker], float64(r.load.Pending(k))*r.slots[k].inverse)
-		sc.full[s.worker] = max(sc.full[s.worker], float64(r.load.ranks[k].held)*r.slots[k].inverse)
+		sc.high[s.worker] = max(sc.high[s.worker], (float64(r.load.Pending(k))+u.pending)*r.slots[k].inverse)
+		sc.full[s.worker] = max(sc.full[s.worker], (float64(r.load.ranks[k].held)+u.held)*r.slots[k].inverse)
 	}
 	p := newPrompt(r.mode, &c.config, req.PromptTokens, r.opt.BlockTokens)
 	p.minActive = sc.active[i]

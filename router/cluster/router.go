@@ -86,6 +86,7 @@ type scratch struct {
 	full     []float64   // by worker: most tokens held by one of them
 	taint    []float64   // by worker: factor
 	barred   []exclusion // by worker
+	unplaced []unplaced  // by worker
 	pool     []workerLoad
 }
 
@@ -173,5 +174,5 @@ func (r *Router) resize() {
 	c.lately = make([]float64, n)
 	c.held, c.full = make([]float64, n), make([]float64, w)
 	c.high, c.taint, c.barred = make([]float64, w), make([]float64, w), make([]exclusion, w)
-	c.pool = make([]workerLoad, 0, w)
+	c.unplaced, c.pool = make([]unplaced, w), make([]workerLoad, 0, w)
 }
