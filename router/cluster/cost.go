@@ -10,7 +10,7 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 	k, credit, isl := cfg.KVOverlapScoreCreditDecay, cfg.KVOverlapScoreCredit, float64(p.isl)
 	for _, i := range sc.live {
 		s, l := &r.slots[i], &r.load.ranks[i]
-		u := &sc.unplaced[s.worker]
+		u := sc.unplacedOn(s)
 		device := at(m.Device, int(i))
 		overlap, lower := float64(device), 0.0
 		if tiers {

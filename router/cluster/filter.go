@@ -36,10 +36,12 @@ func (r *Router) wish(req *Request) (w wish, err error) {
 // filter finds the eligible slots, rank by rank, and their load.
 func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exclusions]int) {
 	sc := &r.scratch
-	sc.live = sc.live[:0]
+	sc.live, sc.picks = sc.live[:0], false
 	for w := range r.workers {
 		sc.barred[w], sc.high[w], sc.full[w] = r.barred(int32(w), req), 0, 0
-		sc.unplaced[w] = r.unplacedAt(int32(w), now)
+		if sc.unplaced[w] = (unplaced{}); r.workers[w].Picks {
+			sc.picks, sc.unplaced[w] = true, r.unplacedAt(int32(w), now)
+		}
 	}
 	for i := range r.slots {
 		s := &r.slots[i]
@@ -57,7 +59,7 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 		counts[why]++
 		if why == eligible {
 			sc.live = append(sc.live, int32(i))
-			l, u := &r.load.ranks[i], &sc.unplaced[s.worker]
+			l, u := &r.load.ranks[i], sc.unplacedOn(s)
 			sc.pending[i] = (float64(l.pending+l.foreign) + u.pending) * s.inverse
 			sc.lately[i] = r.sentLately(i, now)
 			sc.held[i] = (float64(l.held) + u.held) * s.inverse
@@ -103,7 +105,7 @@ func (r *Router) barred(w int32, req *Request) exclusion {
 // excluded applies the rules of one rank, and leaves its active tokens behind.
 func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 	s, l := &r.slots[at], &r.load.ranks[at]
-	u := &r.scratch.unplaced[s.worker]
+	u := r.scratch.unplacedOn(s)
 	switch {
 	case want.worker >= 0 && s.worker != want.worker:
 		return exOtherWorker

@@ -86,7 +86,9 @@ type scratch struct {
 	full     []float64   // by worker: most tokens held by one of them
 	taint    []float64   // by worker: factor
 	barred   []exclusion // by worker
-	unplaced []unplaced  // by worker
+	unplaced []unplaced  // by worker; all zero unless picks
+	picks    bool        // some worker's engine picks the rank
+	placed   unplaced    // nothing, of all others
 	pool     []workerLoad
 }
 

@@ -31,6 +31,15 @@ func (r *Router) unplacedAt(w int32, now time.Duration) (u unplaced) {
 	return u
 }
 
+// unplacedOn is what the filter found of the worker of a slot. It spares the hot
+// path the look-up where no engine picks the rank.
+func (sc *scratch) unplacedOn(s *slot) *unplaced {
+	if !sc.picks {
+		return &sc.placed
+	}
+	return &sc.unplaced[s.worker]
+}
+
 // full reports that a rank is at its hard cap. Where the engine picks the rank
 // it may pick any, and the caps of all count together.
 func (r *Router) full(at int32) bool {
@@ -58,6 +67,9 @@ func (r *Router) activeOn(at int32, now time.Duration) float64 {
 // lastOn is the number of the newest booking that may have gone to a rank.
 func (r *Router) lastOn(at int32) uint64 {
 	last := r.load.ranks[at].last
+	if !r.scratch.picks {
+		return last
+	}
 	if w := r.slots[at].worker; r.workers[w].Picks {
 		return max(last, r.load.side[w].last)
 	}
