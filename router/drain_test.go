@@ -198,3 +198,18 @@ func TestNothingNewGoesToClosedRanks(t *testing.T) {
 		}
 	})
 }
+
+// TestNothingNewGoesToADrainedWorker: a worker that is drained as a whole serves
+// what it has; a client that asks for one of its ranks is told so in every mode.
+func TestNothingNewGoesToADrainedWorker(t *testing.T) {
+	for _, mode := range allModes() {
+		b := newBench(t, 2, 2, model.PolicyDefault, withBlocks, inMode(mode))
+		b.must(t, set("router_mode", string(mode)))
+		if reply := b.do(onRank(model.VerbDrain, at("w0", model.NoRank))); !reply.Accepted {
+			continue // mode direct needs every worker
+		}
+		for _, rank := range []int{0, 1, model.NoRank} {
+			b.refused(t, ErrNoEligible, "", func(q *model.Request) { q.Explicit = ptr(at("w0", rank)) })
+		}
+	}
+}

@@ -31,9 +31,14 @@ func (r *Router) hasRoom(w *worker, req *model.Request) bool {
 }
 
 // fits reports that a rank which the engine tier may give a request has room,
-// before it is asked: the conversation policy, as upstream's, goes over the hard
-// cap where none has.
+// before it is asked. One that its client holds to a rank has no other: the
+// routers of the engine tier go round a full one, since upstream's queue keeps
+// such requests from them. And the conversation policy, as upstream's, goes over
+// the hard cap where no rank has room.
 func (r *Router) fits(w *worker, b *booking) bool {
+	if c := &r.steer.choice; c.By == model.ByRequired && c.Slot >= 0 && !b.Value.relax && w.batch.states[c.Target.Rank].NumActiveRequests >= w.batch.hardCap {
+		return false
+	}
 	if r.policy() != model.PolicyConversation || b.Value.chosen != model.NoRank {
 		return true
 	}
@@ -103,7 +108,7 @@ func (r *Router) room(lane int32) bool {
 
 // wake routes the requests of the queue whose turn has come. It is called with
 // the lock before each unlock. One that finds no room after all keeps its place;
-// those behind it wait too, unless it is what it must not go to that holds it.
+// those behind it in its lane wait too, unless it may go to fewer ranks than they.
 func (r *Router) wake() {
 	s := &r.steer
 	var stuck []int32
@@ -124,13 +129,13 @@ func (r *Router) wake() {
 		if stale && w.Payload.look != nil {
 			w.Payload.look.match(r.know, r.elapsed())
 		}
-		switch from := w.Slot; {
+		switch {
 		case r.again(&w, woken):
-		case len(w.Payload.req.Exclude) > 0 && len(aside) < maxAside:
+		case len(aside) < maxAside && (len(w.Payload.req.Exclude) > 0 || w.Payload.req.Explicit != nil):
 			aside = append(aside, w)
-		default:
+		default: // those that it leaves behind in another lane go on
 			s.queue.Return(w)
-			stuck = append(stuck, from, w.Slot)
+			stuck = append(stuck, w.Slot)
 		}
 	}
 	for _, w := range aside {

@@ -102,11 +102,11 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 		return "bound", r.take(bind.Target, model.ByBinding)
 	case bound:
 		return r.chooseBound(bind, req, rule)
-	case req.Explicit != nil && !scored && r.workers[r.byID[req.Explicit.Worker]].eligible == 0:
+	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank) && r.workers[r.byID[req.Explicit.Worker]].eligible == 0:
 		return "", fmt.Errorf("request %d: %w of %s, which it names; make one ready, or name another worker", req.ID, ErrNoEligible, req.Explicit.Worker)
 	case req.Explicit != nil && (!scored || req.Explicit.Rank != model.NoRank):
 		s.lane = s.tier.LaneOf(*req.Explicit)
-		if req.Relax && !scored {
+		if req.Relax {
 			s.lane = s.tier.LaneOf(model.Target{Worker: req.Explicit.Worker, Rank: model.NoRank})
 		}
 		return "asked for", r.take(*req.Explicit, model.ByRequired)

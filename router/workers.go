@@ -155,7 +155,7 @@ func (r *Router) admit(spec *model.WorkerSpec) error {
 	r.setBlock(spec.BlockTokens)
 	slots, err := r.steer.tier.AddWorker(cluster.Worker{
 		ID: spec.ID, Ranks: spec.Ranks, MaxRequests: spec.MaxNumActiveRequests,
-		MaxBatchedTokens: spec.MaxBatchedTokens, KVBlocks: spec.KVBlocks,
+		MaxBatchedTokens: spec.MaxBatchedTokens, KVBlocks: spec.KVBlocks, Picks: spec.Steering.EnginePicks(),
 	})
 	if err != nil {
 		return fmt.Errorf("router: %w", err)
@@ -295,6 +295,7 @@ func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
 		r.recount(w)
 		r.inherit(w, old.Ranks)
 	}
+	r.steer.tier.SetPicks(spec.ID, w.picks())
 	for k := range w.ranks {
 		l := &w.ranks[k].load
 		l.MaxActive = spec.MaxNumActiveRequests

@@ -21,10 +21,10 @@ func (r *Router) bound(now time.Duration, req *Request, c *Choice, rec *model.Se
 		return false, nil
 	}
 	why := eligible
-	if s := &r.slots[at]; s.cap > 0 && int(r.load.ranks[at].requests) >= s.cap {
+	if r.full(at) {
 		why = exCap
 	} else {
-		why = r.slots[at].overloaded(float64(r.load.ranks[at].active(now)))
+		why = r.slots[at].overloaded(r.activeOn(at, now))
 	}
 	if why != eligible {
 		if !req.Bound.Hard {

@@ -215,10 +215,10 @@ func (r *Router) potential(req *Request, cfg *Config) int {
 // facts gathers what is known of slot i.
 func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *facts) {
 	sc, s, l, m := &r.scratch, &r.slots[i], &r.load.ranks[i], &req.Matches
-	g := &sc.group[s.worker]
+	g, u := &sc.group[s.worker], &sc.unplaced[s.worker]
 	*f = facts{
 		device: at(m.Device, i), host: at(m.Host, i), disk: at(m.Disk, i), tiers: len(m.Host)|len(m.Disk) != 0,
-		known: s.known, active: sc.active[i], requests: float64(l.requests) * s.inverse,
+		known: s.known || u.requests > 0, active: sc.active[i], requests: (float64(l.requests) + u.requests) * s.inverse,
 		pending: sc.pending[i], rest: sc.rest[i], high: g.high, step: g.step, lately: sc.lately[i], held: sc.held[i], full: g.full,
 		waiting: g.waiting, chunk: float64(s.chunk), taint: sc.taint[s.worker], decodePool: r.workers[s.worker].DecodePool,
 	}
@@ -227,6 +227,6 @@ func (r *Router) facts(i int, req *Request, cfg *Config, additional int, f *fact
 	}
 	if cfg.TrackActiveBlocks {
 		f.onWay = int(sc.depth[i])
-		f.decode = float64(roundUnits(l.units))*s.inverse + float64(additional-int(sc.depth[i]))
+		f.decode = (float64(roundUnits(l.units))+u.blocks)*s.inverse + float64(additional-int(sc.depth[i]))
 	}
 }

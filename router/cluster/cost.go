@@ -10,6 +10,7 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 	k, credit, isl := cfg.KVOverlapScoreCreditDecay, cfg.KVOverlapScoreCredit, float64(p.isl)
 	for _, i := range sc.live {
 		s, l := &r.slots[i], &r.load.ranks[i]
+		u := sc.unplacedOn(s)
 		device := at(m.Device, int(i))
 		overlap, lower := float64(device), 0.0
 		if tiers {
@@ -20,7 +21,7 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 		raw, decay := 0.0, 1.0
 		if cfg.TrackPrefillTokens {
 			raw = isl
-			if s.known {
+			if s.known || u.requests > 0 {
 				raw = sc.active[i] + float64(max(p.isl, int(overlap*p.block+0.5)))
 			}
 			raw /= p.block
@@ -34,9 +35,9 @@ func (r *Router) costDynamo(p *prompt, req *Request, additional int) {
 		}
 		decode := 0.0
 		if cfg.TrackActiveBlocks {
-			decode = float64(roundUnits(l.units))*s.inverse + float64(additional-int(sc.depth[i]))
+			decode = (float64(roundUnits(l.units))+u.blocks)*s.inverse + float64(additional-int(sc.depth[i]))
 		}
-		active := cfg.DecodeActiveRequestWeight * (float64(l.requests) * s.inverse)
+		active := cfg.DecodeActiveRequestWeight * ((float64(l.requests) + u.requests) * s.inverse)
 		cost := 0.0
 		if !cfg.TrackPrefillTokens && credit > 0 && r.workers[s.worker].DecodePool {
 			cost = max(0, decode-taken) + active

@@ -36,10 +36,12 @@ func (r *Router) wish(req *Request) (w wish, err error) {
 // filter finds the eligible slots, rank by rank, and their load.
 func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exclusions]int) {
 	sc := &r.scratch
-	sc.live = sc.live[:0]
+	sc.live, sc.picks = sc.live[:0], false
 	for w := range r.workers {
-		sc.barred[w] = r.barred(int32(w), req)
-		sc.group[w] = group{}
+		sc.barred[w], sc.group[w] = r.barred(int32(w), req), group{}
+		if sc.unplaced[w] = (unplaced{}); r.workers[w].Picks {
+			sc.picks, sc.unplaced[w] = true, r.unplacedAt(int32(w), now)
+		}
 	}
 	for i := range r.slots {
 		s := &r.slots[i]
@@ -57,7 +59,7 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 		counts[why]++
 		if why == eligible {
 			sc.live = append(sc.live, int32(i))
-			sc.add(s, &r.load.ranks[i], i)
+			sc.add(s, &r.load.ranks[i], sc.unplacedOn(s), i)
 			sc.lately[i] = r.sentLately(i, now)
 		}
 	}
@@ -69,17 +71,18 @@ func (r *Router) filter(now time.Duration, req *Request, want wish, counts *[exc
 // would gather on one rank, long ones on the others.
 const mostWaiting = 16
 
-// add takes in the load l of slot s, whose number is i.
-func (sc *scratch) add(s *slot, l *slotLoad, i int) {
+// add takes in the load l of slot s, whose number is i, with its share u of what
+// its worker has without a rank.
+func (sc *scratch) add(s *slot, l *slotLoad, u *unplaced, i int) {
 	running := float64(l.running(s.chunk)) * s.inverse
-	sc.pending[i] = float64(l.pending+l.foreign) * s.inverse
+	sc.pending[i] = (float64(l.pending+l.foreign) + u.pending) * s.inverse
 	sc.rest[i] = sc.pending[i] - running
-	sc.held[i] = float64(l.held) * s.inverse
+	sc.held[i] = (float64(l.held) + u.held) * s.inverse
 	g := &sc.group[s.worker]
 	g.high = max(g.high, sc.rest[i])
 	g.step = max(g.step, running)
 	g.full = max(g.full, sc.held[i])
-	g.waiting = min(mostWaiting, g.waiting+float64(l.waiting)*s.inverse)
+	g.waiting = min(mostWaiting, g.waiting+(float64(l.waiting)+u.waiting)*s.inverse)
 }
 
 // sentLately is what was sent to slot i lately, after its weight; 0 where that
@@ -117,6 +120,7 @@ func (r *Router) barred(w int32, req *Request) exclusion {
 // excluded applies the rules of one rank, and leaves its active tokens behind.
 func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 	s, l := &r.slots[at], &r.load.ranks[at]
+	u := r.scratch.unplacedOn(s)
 	switch {
 	case want.worker >= 0 && s.worker != want.worker:
 		return exOtherWorker
@@ -128,10 +132,10 @@ func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 		return exBlocked
 	case s.draining && !want.stays:
 		return exDraining
-	case s.cap > 0 && int(l.requests) >= s.cap:
+	case u.full || s.cap > 0 && int(l.requests) >= s.cap && !r.workers[s.worker].Picks:
 		return exCap
 	}
-	active := float64(l.active(now))
+	active := float64(l.active(now)) + u.active
 	r.scratch.active[at] = active * s.inverse
 	return s.overloaded(active)
 }

@@ -59,7 +59,7 @@ func (r *Router) lowest(req *Request, c *Choice, lo float64) int32 {
 			if r.uniform(c.Tied) == 0 {
 				chosen = i
 			}
-		case r.load.ranks[i].last < r.load.ranks[chosen].last:
+		case r.lastOn(i) < r.lastOn(chosen):
 			chosen = i
 		}
 	}

@@ -98,12 +98,14 @@ func (r *Router) recordBound(now time.Duration, req *Request, c *Choice, rec *mo
 	sc := &r.scratch
 	i := int(c.Slot)
 	s, l := &r.slots[i], &r.load.ranks[i]
-	sc.active[i] = float64(l.active(now)) * s.inverse
+	u := r.unplacedAt(s.worker, now)
+	sc.unplaced[s.worker] = u
+	sc.active[i] = (float64(l.active(now)) + u.active) * s.inverse
 	sc.taint[s.worker] = 1
 	sc.lately[i] = r.sentLately(i, now)
 	sc.group[s.worker] = group{}
 	for _, k := range r.workers[s.worker].slots {
-		sc.add(&r.slots[k], &r.load.ranks[k], int(k))
+		sc.add(&r.slots[k], &r.load.ranks[k], &u, int(k))
 	}
 	p := newPrompt(r.mode, &c.config, req.PromptTokens, r.opt.BlockTokens)
 	p.minActive = sc.active[i]

@@ -95,6 +95,9 @@ type scratch struct {
 	group    []group     // by worker: its eligible ranks together
 	taint    []float64   // by worker: factor
 	barred   []exclusion // by worker
+	unplaced []unplaced  // by worker; all zero unless picks
+	picks    bool        // some worker's engine picks the rank
+	placed   unplaced    // nothing, of all others
 	pool     []workerLoad
 }
 
@@ -182,5 +185,5 @@ func (r *Router) resize() {
 	c.lately, c.rest = make([]float64, n), make([]float64, n)
 	c.held, c.group = make([]float64, n), make([]group, w)
 	c.taint, c.barred = make([]float64, w), make([]exclusion, w)
-	c.pool = make([]workerLoad, 0, w)
+	c.unplaced, c.pool = make([]unplaced, w), make([]workerLoad, 0, w)
 }

@@ -20,6 +20,9 @@ type Worker struct {
 	MaxBatchedTokens int
 	// KVBlocks is a rank's KV capacity, 0 when it is not known.
 	KVBlocks int
+	// Picks says that the engine picks the rank: requests that Choose sends there
+	// are booked without one, and hard caps count together.
+	Picks bool
 	// DecodePool says that the worker only decodes (conditional disaggregation).
 	DecodePool bool
 	// Taints are the worker's marks; a request may require or prefer some.

@@ -19,8 +19,8 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 	}
 	if bound != nil {
 		if at, ok := r.Slot(req.Bound.Target); ok && !r.slots[at].blocked {
-			full := r.slots[at].cap > 0 && int(r.load.ranks[at].requests) >= r.slots[at].cap
-			busy := r.busy(at, float64(r.load.ranks[at].active(now)))
+			full := r.full(at)
+			busy := r.busy(at, r.activeOn(at, now))
 			switch {
 			case req.Bound.Hard:
 				return full || busy || backlog && r.thresholds()
@@ -52,7 +52,7 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 	}
 	busy := 0
 	for _, i := range live {
-		if r.busy(i, float64(r.load.ranks[i].active(now))) {
+		if r.busy(i, r.activeOn(i, now)) {
 			busy++
 		}
 	}
