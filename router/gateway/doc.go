@@ -14,8 +14,8 @@
 //   - A request is sent again at most once, only while not a byte of an answer has
 //     come, and never to the target that failed; a response that the engine may
 //     keep (/v1/responses) only when it never left.
-//   - Nothing waits longer than its deadline; the engine is told within
-//     milliseconds when a client goes.
+//   - Nothing waits longer than its deadline: no body, no answer, no client that
+//     does not read. The engine is told within milliseconds when a client goes.
 //   - A body reaches the engine as it came but for the fields that steer. Where a
 //     client streams and did not ask for usage, the front asks for it and takes
 //     that chunk out again; all else passes unchanged.
@@ -25,6 +25,6 @@
 //   - Metrics carry no conversation, tenant or model, and no rank that is gone.
 //
 // It reads no clock but the one it is given, apart from the deadlines that it sets
-// on sockets and contexts, and starts no goroutine that outlives its request but
+// on sockets and contexts and the time that a tokenizer takes, and starts no goroutine that outlives its request but
 // bounded calls to tokenizers, which end within seconds.
 package gateway

@@ -45,7 +45,7 @@ type trtRow struct {
 // being prefilled in that iteration, and Waiting and the use of the cache are
 // unknown. A worker of one rank (ranks is 1) gets those as well.
 //
-// An empty list is no fault and no news: what was read before still holds.
+// An empty list is no fault: no iteration ran since the last reading.
 func TRTRows(a Answer, ranks int) (Page, error) {
 	var p Page
 	body, bad := a.open(formJSON)
