@@ -32,7 +32,7 @@ type house struct {
 	httpLn net.Listener
 	feedLn net.Listener
 
-	mu  sync.Mutex // held by a reload
+	mu  sync.Mutex // held by a reload; guards now
 	now plan       // as last read
 }
 
@@ -79,6 +79,7 @@ func (clock) Now() time.Time { return time.Now() }
 func (h *house) run(ctx context.Context) error {
 	all, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(h.now.serve.Workers), "router_mode", h.now.settings.RouterMode)
 	failed := make(chan error, 3)
 	var wg sync.WaitGroup
 	job := func(name string, run func() error) {
@@ -97,7 +98,6 @@ func (h *house) run(ctx context.Context) error {
 		return nil
 	})
 	wg.Go(func() { h.tick(all) })
-	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(h.now.serve.Workers), "router_mode", h.now.settings.RouterMode)
 
 	hup, unhook := hangups()
 	defer unhook()
@@ -158,7 +158,10 @@ func (h *house) drain() {
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
 	open, _ := h.front.Open()
-	h.log.Info("draining", "open", open, "drain_secs", h.now.serve.Gateway.DrainSecs)
+	h.mu.Lock()
+	limit := h.now.serve.Gateway.DrainSecs
+	h.mu.Unlock()
+	h.log.Info("draining", "open", open, "drain_secs", limit)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -253,7 +253,7 @@ func (a ask) request(url string) (*http.Request, error) {
 	if a.stream {
 		body["stream"] = true
 	}
-	if a.most > 1000 {
+	if a.most >= 40 { // as long as asked for: a test waits for what comes between
 		body["ignore_eos"] = true
 	}
 	raw, err := json.Marshal(body)
@@ -428,6 +428,16 @@ func feedOf(s *model.State, worker, name string) model.WorkerFeed {
 func found(s *model.State, code, worker string) (model.Finding, bool) {
 	for _, f := range s.Findings {
 		if f.Code == code && f.Target.Worker == worker {
+			return f, true
+		}
+	}
+	return model.Finding{}, false
+}
+
+// foundSaying is the finding with a code whose message holds a word.
+func foundSaying(s *model.State, code, word string) (model.Finding, bool) {
+	for _, f := range s.Findings {
+		if f.Code == code && strings.Contains(f.Message, word) {
 			return f, true
 		}
 	}
