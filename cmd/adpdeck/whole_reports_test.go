@@ -162,11 +162,11 @@ func TestIgnoredPins(t *testing.T) {
 		}
 		return model.SteeringProof{}
 	}
-	more := time.Now().Add(5 * time.Second)
+	more := time.Now().Add(4 * time.Second)
 	w.until("pin not honoured on responses", func(s *model.State) bool {
 		if time.Now().After(more) { // tokenisers that are slow leave nothing to prove with
 			w.good(ask{path: "/v1/responses", text: words(more.String(), 80), conv: "c"})
-			more = time.Now().Add(time.Second)
+			more = time.Now().Add(300 * time.Millisecond)
 		}
 		f, ok := found(s, model.FindingPinNotHonoured, "w0")
 		return ok && strings.Contains(f.Message, "responses") && f.Next != ""
@@ -176,7 +176,7 @@ func TestIgnoredPins(t *testing.T) {
 			if p := proof(s, routes[path]); p.Honoured < p.Asked-1 && p.Honoured < 3 {
 				if time.Now().After(more) {
 					w.good(ask{path: path, text: words(more.String(), 80), conv: "c"})
-					more = time.Now().Add(time.Second)
+					more = time.Now().Add(300 * time.Millisecond)
 				}
 				return false
 			}

@@ -189,7 +189,7 @@ func (w *whole) until(what string, is func(s *model.State) bool) time.Duration {
 		if is(s) {
 			return time.Since(began)
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > 40*time.Second {
 			b, _ := json.MarshalIndent(map[string]any{"workers": s.Workers, "ranks": s.Ranks, "findings": s.Findings, "index": s.Index, "events": s.Events, "totals": s.Totals}, "", " ")
 			w.t.Fatalf("%s: not within %v: %s", what, time.Since(began), b)
 		}
