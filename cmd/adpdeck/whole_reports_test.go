@@ -140,8 +140,10 @@ func TestRankRangesAreRefused(t *testing.T) {
 
 // TestIgnoredPins is A4: SGLang honours a rank on some routes and answers 200 on
 // all; the console says which within three requests.
+//
+// It runs by itself: where a tokeniser is slower than a request waits for it there
+// is nothing to prove with.
 func TestIgnoredPins(t *testing.T) {
-	t.Parallel()
 	w := stand(t, nil, enginetest.Config{Kind: model.EngineSGLang})
 	w.good(ask{text: "first", conv: "c"})
 	w.ctlOK("pin", "c", "w0/1")
@@ -429,14 +431,15 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep, model.ModeRoundRobin, model.ModeLeastLoaded} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			cfg := enginetest.Config{Ranks: 4, Timing: enginetest.Timing{Instant: true}}
+			cfg := enginetest.Config{Ranks: 4}
 			w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, cfg, cfg)
-			each(16, 800, func(i int) {
-				if got := w.send(ask{path: "/v1/completions", tokens: tokens(i), most: 1}); !got.ok() {
+			each(64, 800, func(i int) { // enough at a time that no rank idles
+				if got := w.send(ask{path: "/v1/completions", tokens: chain(uint64(i), 4), most: 4}); !got.ok() {
 					t.Errorf("%d %v %s", got.status, got.err, got.body)
 				}
 			})
 			s := w.h.live.Snapshot()
+			t.Log(spreadOf(s))
 			for _, r := range s.Ranks {
 				if r.Requests < 80 || r.Requests > 120 {
 					t.Errorf("%d of 800 went to %s", r.Requests, r.Target)
@@ -448,6 +451,14 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 			w.closed()
 		})
 	}
+}
+
+// spreadOf is how many requests each rank got.
+func spreadOf(s *model.State) (n []uint64) {
+	for _, r := range s.Ranks {
+		n = append(n, r.Requests)
+	}
+	return n
 }
 
 // TestRestartsAndLateBatches is A13: a restart costs the old blocks their credit
