@@ -2,6 +2,7 @@ package router
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -17,9 +18,11 @@ import (
 // engine's figures tell on which rank it is.
 
 const (
-	// ignoredMost is how many requests run elsewhere before it is a finding,
-	// honouredLeast how many in a row run as asked before that clears.
-	ignoredMost, honouredLeast = 3, 3
+	// ignoredMost is how many requests run elsewhere before it is a finding, or
+	// ignoredOfThree how many of the last three: an engine that takes ranks in turn
+	// hits the right one now and then. honouredLeast is how many in a row run as
+	// asked before that clears.
+	ignoredMost, ignoredOfThree, honouredLeast = 3, 2, 3
 	// maxProofs bounds the routes and channels that one worker is watched on.
 	maxProofs = 32
 	// maxProbes bounds the requests whose blocks are looked for, maxProbesEach
@@ -42,8 +45,9 @@ const (
 type proof struct {
 	model.SteeringProof
 	owner   *worker
-	ignored int // since the finding was last cleared
-	run     int // honoured since the last that was ignored
+	ignored int   // since the finding was last cleared
+	lately  uint8 // a bit for each of the newest, set for those ignored
+	run     int   // honoured since the last that was ignored
 	raised  bool
 	since   time.Time // of raised
 	last    [2]model.Target
@@ -189,21 +193,30 @@ func (r *Router) begun(b *booking, told bool) {
 func (r *Router) prove(p *proof, asked, ran model.Target, evidence string) {
 	r.stamp++
 	p.Evidence, p.At = evidence, r.now
+	p.lately <<= 1
 	if asked == ran {
 		p.Honoured++
-		if p.run++; p.raised && p.run >= honouredLeast {
-			p.raised, p.ignored = false, 0
-			r.tellProof(p, "info", fmt.Sprintf("%s honours the rank on %s by %s again", p.owner.spec.ID, p.Route, p.Channel))
-		}
-		return
+		p.run++
+	} else {
+		p.Ignored++
+		p.ignored++
+		p.lately |= 1
+		p.run, p.last = 0, [2]model.Target{asked, ran}
 	}
-	p.Ignored++
-	p.ignored++
-	p.run, p.last = 0, [2]model.Target{asked, ran}
-	if p.ignored >= ignoredMost && !p.raised {
+	switch {
+	case p.raised && p.run >= honouredLeast:
+		p.raised, p.ignored = false, 0
+		r.tellProof(p, "info", fmt.Sprintf("%s honours the rank on %s by %s again", p.owner.spec.ID, p.Route, p.Channel))
+	case !p.raised && p.often():
 		p.raised, p.since = true, r.now
 		r.tellProof(p, "warn", p.text())
 	}
+}
+
+// often reports that requests run elsewhere too often for chance.
+func (p *proof) often() bool {
+	return p.ignored >= ignoredMost ||
+		p.Honoured+p.Ignored >= 3 && bits.OnesCount8(p.lately&0b111) >= ignoredOfThree
 }
 
 func (p *proof) text() string {

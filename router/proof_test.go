@@ -78,6 +78,26 @@ func TestPinNotHonouredBySaying(t *testing.T) {
 	}
 }
 
+// TestRanksInTurnAreNotHonoured: an engine that takes its ranks in turn, and hits
+// the one that was asked for now and then, is found out by three requests.
+func TestRanksInTurnAreNotHonoured(t *testing.T) {
+	b := newBench(t, 1, 2, model.PolicyConversation, withBlocks)
+	b.turn(t, "p", nil)
+	b.must(t, onConvs(model.VerbPin, ptr(at("w0", 1)), "p"))
+	for i, ran := range []int{0, 1, 0} {
+		if f := b.finding(model.FindingPinNotHonoured); f != nil {
+			t.Fatalf("after %d: %+v", i, f)
+		}
+		id, _ := b.routed(t, "p", over(model.RouteResponses, "header"))
+		b.FirstToken(id, model.Usage{Ran: at("w0", ran), Evidence: "header"})
+		b.Done(id, model.OutcomeOK)
+		b.clock.advance(time.Second)
+	}
+	if f := b.finding(model.FindingPinNotHonoured); f == nil || !strings.Contains(f.Message, "2 of 3 responses") {
+		t.Fatalf("%+v", f)
+	}
+}
+
 // TestPinNotHonouredByEvents: an engine that says nothing is proven by the blocks
 // that appear, within three requests; blocks that another request explains prove
 // nothing.

@@ -81,6 +81,8 @@ func (clock) Now() time.Time { return time.Now() }
 func (h *house) run(ctx context.Context) error {
 	all, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	was := h.plan()
+	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(was.serve.Workers), "router_mode", was.settings.RouterMode)
 	failed := make(chan error, 3)
 	var wg sync.WaitGroup
 	job := func(name string, run func() error) {
@@ -99,8 +101,6 @@ func (h *house) run(ctx context.Context) error {
 		return nil
 	})
 	wg.Go(func() { h.tick(all) })
-	was := h.plan()
-	h.log.Info("serving", "gateway", h.httpLn.Addr().String(), "feed", h.feedLn.Addr().String(), "workers", len(was.serve.Workers), "router_mode", was.settings.RouterMode)
 
 	var hup chan os.Signal
 	if h.read != nil {

@@ -130,7 +130,9 @@ func TestSickMetricsAndEvents(t *testing.T) {
 				}
 			}, e)
 			w.ready()
-			w.until("it is heard", func(*model.State) bool { return e.Subscribers(0) > 0 && e.Subscribers(1) > 0 })
+			w.until("it is heard", func(s *model.State) bool {
+				return e.Subscribers(0) > 0 && e.Subscribers(1) > 0 && feedOf(s, "w0", model.FeedMetrics).State == model.FeedLive
+			})
 			n := 0
 			work := func(k int) {
 				t.Helper()

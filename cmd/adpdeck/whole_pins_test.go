@@ -67,7 +67,12 @@ func TestPinnedTurns(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 			}
+			more := time.Now().Add(3 * time.Second)
 			w.until("it is proven", func(s *model.State) bool {
+				if time.Now().After(more) { // a tokeniser that is slow leaves nothing to prove with
+					w.talk("c", 1, &home)
+					more = time.Now().Add(300 * time.Millisecond)
+				}
 				for _, p := range workerOf(s, "w1").Proofs {
 					if p.Route == model.RouteChat && p.Honoured > 0 && p.Ignored == 0 && p.Evidence != "" {
 						return true
@@ -294,19 +299,18 @@ func TestTheConsoleSeesWhatTheRouterKnows(t *testing.T) {
 	w.ctlOK("pin", "c3", "w1/1", "--reason", "seen")
 	w.engines[0].Kill()
 	w.until("w0 is down", func(s *model.State) bool { return workerOf(s, "w0").Liveness == model.LiveDown })
-	var convs []model.Conv
-	if err := json.Unmarshal([]byte(w.ctlOK("get", "convs", "-o", "json")), &convs); err != nil {
-		t.Fatal(err)
-	}
-	mine := w.h.live.Snapshot().Convs
-	if len(convs) != len(mine) {
-		t.Fatalf("%d conversations, the router has %d", len(convs), len(mine))
-	}
-	for _, c := range convs {
-		if own := conv(w.h.live.Snapshot(), c.Key.ID); c.Bound != own.Bound || c.Pin != own.Pin || c.Turns != own.Turns || c.Reason != own.Reason {
-			t.Errorf("%+v\nthe router has %+v", c, *own)
+	w.until("the console shows the same conversations", func(s *model.State) bool {
+		var convs []model.Conv
+		if err := json.Unmarshal([]byte(w.ctlOK("get", "convs", "-o", "json")), &convs); err != nil {
+			t.Fatal(err)
 		}
-	}
+		for _, c := range convs {
+			if own := conv(s, c.Key.ID); c.Bound != own.Bound || c.Pin != own.Pin || c.Turns != own.Turns || c.Reason != own.Reason {
+				return false
+			}
+		}
+		return len(convs) == len(s.Convs)
+	})
 	w.until("the console shows it down", func(*model.State) bool {
 		return strings.Contains(w.ctlOK("get", "workers"), "down")
 	})

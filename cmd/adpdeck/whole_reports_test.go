@@ -140,8 +140,10 @@ func TestRankRangesAreRefused(t *testing.T) {
 
 // TestIgnoredPins is A4: SGLang honours a rank on some routes and answers 200 on
 // all; the console says which within three requests.
+//
+// It runs by itself: where a tokeniser is slower than a request waits for it there
+// is nothing to prove with.
 func TestIgnoredPins(t *testing.T) {
-	t.Parallel()
 	w := stand(t, nil, enginetest.Config{Kind: model.EngineSGLang})
 	w.good(ask{text: "first", conv: "c"})
 	w.ctlOK("pin", "c", "w0/1")
@@ -149,8 +151,8 @@ func TestIgnoredPins(t *testing.T) {
 		"/v1/chat/completions": model.RouteChat, "/v1/completions": model.RouteCompletions,
 		"/v1/responses": model.RouteResponses, "/v1/embeddings": model.RouteEmbeddings,
 	}
-	for turn := range 3 {
-		for path := range routes {
+	for path := range routes {
+		for turn := range 3 { // one after the other: this engine takes ranks in turn
 			w.good(ask{path: path, text: words(fmt.Sprint(path, turn), 80), conv: "c"})
 		}
 	}
@@ -162,18 +164,32 @@ func TestIgnoredPins(t *testing.T) {
 		}
 		return model.SteeringProof{}
 	}
+	more := time.Now().Add(4 * time.Second)
 	w.until("pin not honoured on responses", func(s *model.State) bool {
+		if time.Now().After(more) { // tokenisers that are slow leave nothing to prove with
+			w.good(ask{path: "/v1/responses", text: words(more.String(), 80), conv: "c"})
+			more = time.Now().Add(300 * time.Millisecond)
+		}
 		f, ok := found(s, model.FindingPinNotHonoured, "w0")
 		return ok && strings.Contains(f.Message, "responses") && f.Next != ""
 	})
 	w.until("honoured elsewhere", func(s *model.State) bool {
-		return proof(s, model.RouteChat).Honoured >= 3 && proof(s, model.RouteCompletions).Honoured >= 3
+		for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
+			if p := proof(s, routes[path]); p.Honoured < p.Asked-1 && p.Honoured < 3 {
+				if time.Now().After(more) {
+					w.good(ask{path: path, text: words(more.String(), 80), conv: "c"})
+					more = time.Now().Add(300 * time.Millisecond)
+				}
+				return false
+			}
+		}
+		return true
 	})
 	s := w.h.live.Snapshot()
 	for path, r := range routes {
 		p := proof(s, r)
 		t.Logf("%s: %+v", path, p)
-		if p.Asked < 3 || (r == model.RouteChat || r == model.RouteCompletions) && p.Ignored != 0 || r == model.RouteResponses && p.Honoured != 0 {
+		if p.Asked < 3 || (r == model.RouteChat || r == model.RouteCompletions) && p.Ignored != 0 || r == model.RouteResponses && p.Ignored < 2 {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -182,22 +198,23 @@ func TestIgnoredPins(t *testing.T) {
 	}
 	// Switched off on chat as well, it is noticed there too, and forgiven later.
 	w.bad(`{"ignore_rank": ["chat"]}`)
-	chat := func(what string) { // enough of them: this engine takes ranks in turn
-		for i := range 6 {
-			w.good(ask{text: words(fmt.Sprint(what, i), 80), conv: "c"})
+	more = time.Now()
+	chat := func() { // a turn now and then: this engine takes ranks in turn
+		if time.Now().After(more) {
+			w.good(ask{text: words(more.String(), 80), conv: "c"})
+			more = time.Now().Add(200 * time.Millisecond)
 		}
 	}
-	chat("ignored")
-	w.until("pin not honoured on chat", func(s *model.State) bool { return proof(s, model.RouteChat).Ignored >= 3 })
+	w.until("pin not honoured on chat", func(s *model.State) bool {
+		chat()
+		f, ok := foundSaying(s, model.FindingPinNotHonoured, "chat")
+		return ok && f.Target.Worker == "w0"
+	})
 	w.mended()
-	chat("honoured")
 	w.until("honoured again", func(s *model.State) bool {
-		for _, f := range s.Findings {
-			if f.Code == model.FindingPinNotHonoured && strings.Contains(f.Message, "chat") {
-				return false
-			}
-		}
-		return true
+		chat()
+		_, ok := foundSaying(s, model.FindingPinNotHonoured, "chat")
+		return !ok
 	})
 	w.closed()
 }
@@ -261,8 +278,8 @@ func TestTenantsShareNoPins(t *testing.T) {
 	t.Parallel()
 	w := stand(t, nil, enginetest.Config{Ranks: 4})
 	key := func(k string) []string { return []string{"Authorization", "Bearer " + k} }
-	a := w.good(ask{text: words("a", 40), conv: "chat-1", header: key("sk-a")}).target
-	b := w.good(ask{text: words("b", 40), conv: "chat-1", header: key("sk-b")}).target
+	a := w.good(ask{text: words("a", 40), conv: "chat-1", header: key("sk-a"), at: "w0/1"}).target
+	b := w.good(ask{text: words("b", 40), conv: "chat-1", header: key("sk-b"), at: "w0/2"}).target
 	s := w.h.live.Snapshot()
 	if len(s.Convs) != 2 || s.Convs[0].Key.Tenant == s.Convs[1].Key.Tenant || s.Convs[0].Key.Tenant == "" || a == b {
 		t.Fatalf("%d conversations, at %s and %s", len(s.Convs), a, b)
@@ -273,6 +290,7 @@ func TestTenantsShareNoPins(t *testing.T) {
 	if got := of("a", "sk-a"); got != a {
 		t.Errorf("a went from %s to %s", a, got)
 	}
+	w.until("the console knows both", func(*model.State) bool { return strings.Count(w.ctlOK("get", "convs"), "chat-1") == 2 })
 	_, told, code := w.ctl("evict", "chat-1")
 	if code == 0 || !strings.Contains(told, "--tenant") {
 		t.Errorf("which of two is not asked: %d %s", code, told)
@@ -413,14 +431,15 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep, model.ModeRoundRobin, model.ModeLeastLoaded} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			cfg := enginetest.Config{Ranks: 4, Timing: enginetest.Timing{Instant: true}}
+			cfg := enginetest.Config{Ranks: 4}
 			w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, cfg, cfg)
-			each(16, 800, func(i int) {
-				if got := w.send(ask{path: "/v1/completions", tokens: tokens(i), most: 1}); !got.ok() {
+			each(64, 800, func(i int) { // enough at a time that no rank idles
+				if got := w.send(ask{path: "/v1/completions", tokens: chain(uint64(i), 4), most: 4}); !got.ok() {
 					t.Errorf("%d %v %s", got.status, got.err, got.body)
 				}
 			})
 			s := w.h.live.Snapshot()
+			t.Log(spreadOf(s))
 			for _, r := range s.Ranks {
 				if r.Requests < 80 || r.Requests > 120 {
 					t.Errorf("%d of 800 went to %s", r.Requests, r.Target)
@@ -432,6 +451,14 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 			w.closed()
 		})
 	}
+}
+
+// spreadOf is how many requests each rank got.
+func spreadOf(s *model.State) (n []uint64) {
+	for _, r := range s.Ranks {
+		n = append(n, r.Requests)
+	}
+	return n
 }
 
 // TestRestartsAndLateBatches is A13: a restart costs the old blocks their credit
