@@ -17,7 +17,7 @@ import (
 func (w *worker) load(ctx context.Context) {
 	l := loader{w: w}
 	for {
-		sent := w.f.o.Clock.Now()
+		sent, ranks := w.f.o.Clock.Now(), w.view.Load().Ranks
 		page, why := l.read(ctx)
 		if ctx.Err() != nil {
 			return
@@ -27,7 +27,8 @@ func (w *worker) load(ctx context.Context) {
 		} else {
 			w.took(&page)
 			w.refused(&page)
-			if w.view.Load().Ranks > 0 {
+			// A total is a rank's only where that was known to be the only one.
+			if now := w.view.Load().Ranks; now > 0 && (!page.Unranked || now == ranks) {
 				w.f.sink.Observe(w.spec.ID, sent, page.Reports())
 			}
 		}
