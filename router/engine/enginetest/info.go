@@ -168,12 +168,13 @@ func (e *Engine) resetCache() {
 }
 
 // sglangInfo is /server_info: the server's arguments, a secret among them, and
-// where events are published.
+// where events are published. max_running_requests is that of all ranks together,
+// which attention DP divides among them.
 func (e *Engine) sglangInfo(w http.ResponseWriter, _ *http.Request) {
 	o := object{
 		"version": e.version(), "model_path": e.cfg.Models[0], "served_model_name": e.cfg.Models[0], "api_key": "not-for-screens",
 		"dp_size": e.cfg.Ranks, "tp_size": e.cfg.Ranks, "enable_dp_attention": e.cfg.Ranks > 1, "page_size": e.cfg.BlockTokens,
-		"max_running_requests": e.cfg.MaxActive, "max_total_num_tokens": e.cfg.Blocks * e.cfg.BlockTokens, "internal_states": []object{},
+		"max_running_requests": e.cfg.MaxActive * e.cfg.Ranks, "max_total_num_tokens": e.cfg.Blocks * e.cfg.BlockTokens, "internal_states": []object{},
 	}
 	if endpoint := e.EventEndpoint(0); endpoint != "" {
 		host, port, _ := net.SplitHostPort(strings.TrimPrefix(endpoint, "tcp://"))
