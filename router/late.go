@@ -1,6 +1,8 @@
 package router
 
 import (
+	"time"
+
 	"adpdeck/router/load"
 	"adpdeck/router/model"
 )
@@ -28,11 +30,24 @@ func (r *Router) Sent(id int64, channel string) {
 // does nothing.
 func (r *Router) Cached(id int64, u model.Usage) {
 	now := r.clock.Now()
+	ran, sent, blocks := r.cached(now, id, u)
+	if s := r.know.seats.Load().of(ran); s != nil && blocks > 0 {
+		s.mu.Lock()
+		s.tell(now)
+		s.feed.RoutedSince(s.now, sent, blocks)
+		s.mu.Unlock()
+	}
+}
+
+// cached returns the rank that ran the request, when it came, and the full blocks
+// that it had to compute, where that is known only now.
+func (r *Router) cached(now time.Time, id int64, u model.Usage) (ran model.Target, sent time.Time, blocks int) {
 	r.lock(now)
 	defer r.unlock()
+	ran.Rank = model.NoRank
 	b := r.book.Get(id)
 	if b == nil || b.Worker == load.Gone || !b.Value.first {
-		return
+		return ran, now, 0
 	}
 	t := &b.Value
 	fresh := t.unsaid && !u.CachedUnknown
@@ -42,7 +57,7 @@ func (r *Router) Cached(id int64, u model.Usage) {
 	r.stamp++
 	r.ranLate(b, &u)
 	if !fresh {
-		return
+		return ran, now, 0
 	}
 	if c := t.conv; c != nil {
 		c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, false
@@ -50,11 +65,15 @@ func (r *Router) Cached(id int64, u model.Usage) {
 	}
 	r.addHit(&r.hits, t)
 	if t.ran.Rank == model.NoRank {
-		return // its engine picked the rank and does not tell
+		return ran, now, 0 // its engine picked the rank and does not tell
 	}
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.rank(t.ran).hits, t)
 	r.noteIndex(t)
+	if block := r.know.blockTokens(); block > 0 {
+		blocks = t.prompt/block - t.cached/block
+	}
+	return t.ran, t.came, blocks
 }
 
 // ranLate takes the rank that an engine used where only the end of its answer
