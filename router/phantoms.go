@@ -51,7 +51,7 @@ func (r *Router) phantomFinding(p *cluster.Phantom) (model.Finding, bool) {
 	return model.Finding{
 		Code: model.FindingPhantom, Target: t, Since: r.start.Add(p.Oldest).Add(seconds(c.PhantomAfterSecs)),
 		Message: phantomText(p),
-		Next: fmt.Sprintf("check that the engine's ends reach the router; clear %s drops the load now, booking_expiry_secs (%.0f) does in time", t, c.BookingExpirySecs),
+		Next:    fmt.Sprintf("check that the engine's ends reach the router; clear %s drops the load now, booking_expiry_secs (%.0f) does in time", t, c.BookingExpirySecs),
 	}, true
 }
 
