@@ -14,6 +14,9 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	}
 	t := *cmd.Target
 	at, ok := r.byID[t.Worker]
+	if !ok && t.Rank == model.NoRank {
+		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such worker", cmd.Verb, t.Worker)
+	}
 	if !ok || t.Rank != model.NoRank && r.rank(t) == nil {
 		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such rank", cmd.Verb, t)
 	}

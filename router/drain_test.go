@@ -31,7 +31,7 @@ func TestLastEligible(t *testing.T) {
 		"a worker in mode direct": {model.ModeDirect, []model.Command{onWorker(model.VerbDrain, "w1")}, "then no rank of w1 takes new work, and in mode direct clients name their worker"},
 		"a rank in mode direct":   {model.ModeDirect, []model.Command{onRank(model.VerbDrain, at("w1", 0)), onRank(model.VerbDrain, at("w1", 1))}, "w1/1 is the last rank of w1 that takes new work"},
 		"to mode direct":          {model.ModeKV, []model.Command{onWorker(model.VerbDrain, "w1"), set(model.FieldRouterMode, "direct")}, "no rank of w1 takes new work"},
-		"no worker":               {model.ModeKV, []model.Command{onWorker(model.VerbDrain, "w7")}, "drain w7/-: no such rank; the workers are w0, w1"},
+		"no worker":               {model.ModeKV, []model.Command{onWorker(model.VerbDrain, "w7")}, "drain w7: no such worker; the workers are w0, w1"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

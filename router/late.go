@@ -30,19 +30,34 @@ func (r *Router) Sent(id int64, channel string) {
 // does nothing.
 func (r *Router) Cached(id int64, u model.Usage) {
 	now := r.clock.Now()
-	if guess := r.cached(now, id, u); guess != nil {
-		r.know.remember(guess, now.Sub(r.start))
+	c := r.cached(now, id, u)
+	if c.guess != nil {
+		r.know.remember(c.guess, now.Sub(r.start))
+	}
+	if s := r.know.seats.Load().of(c.ran); s != nil && c.blocks > 0 {
+		s.mu.Lock()
+		s.tell(now)
+		s.feed.RoutedSince(s.now, c.sent, c.blocks)
+		s.mu.Unlock()
 	}
 	r.endDoubts(now)
 }
 
-// cached returns what is to be remembered of a rank that its engine picked.
-func (r *Router) cached(now time.Time, id int64, u model.Usage) (guess *note) {
+// late is what the end of an answer made known.
+type late struct {
+	ran    model.Target // where it ran, with its blocks
+	sent   time.Time    // when the request came
+	blocks int          // full ones that the rank had to compute
+	guess  *note        // what is to be remembered of a rank that its engine picked
+}
+
+func (r *Router) cached(now time.Time, id int64, u model.Usage) (c late) {
 	r.lock(now)
 	defer r.unlock()
+	c.ran.Rank = model.NoRank
 	b := r.book.Get(id)
 	if b == nil || b.Worker == load.Gone || !b.Value.first {
-		return nil
+		return c
 	}
 	t := &b.Value
 	fresh := t.unsaid && !u.CachedUnknown
@@ -50,22 +65,25 @@ func (r *Router) cached(now time.Time, id int64, u model.Usage) (guess *note) {
 		t.unsaid, t.cached = false, min(max(u.CachedTokens, 0), t.prompt)
 	}
 	r.stamp++
-	guess = r.ranLate(b, &u)
+	c.guess = r.ranLate(b, &u)
 	if !fresh {
-		return guess
+		return c
 	}
-	if c := t.conv; c != nil {
-		c.data.PromptTokens, c.data.CachedTokens, c.data.CachedUnknown = t.prompt, t.cached, false
-		r.convs.touch(c, &r.stamp)
+	if v := t.conv; v != nil {
+		v.data.PromptTokens, v.data.CachedTokens, v.data.CachedUnknown = t.prompt, t.cached, false
+		r.convs.touch(v, &r.stamp)
 	}
 	r.addHit(&r.hits, t)
 	if t.ran.Rank == model.NoRank {
-		return nil // its engine picked the rank and does not tell
+		return c // its engine picked the rank and does not tell
 	}
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.rank(t.ran).hits, t)
 	r.noteIndex(t)
-	return guess
+	if block := r.know.blockTokens(); block > 0 {
+		c.ran, c.sent, c.blocks = t.ran, t.came, t.prompt/block-t.cached/block
+	}
+	return c
 }
 
 // ranLate takes the rank that an engine used where only the end of its answer

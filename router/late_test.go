@@ -2,6 +2,7 @@ package router
 
 import (
 	"testing"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -96,5 +97,21 @@ func TestPickedLateIsRemembered(t *testing.T) {
 	b.Done(id, model.OutcomeOK)
 	if row := indexOf(t, b, at("w0", 1)); row.Device != 3 {
 		t.Fatalf("%+v", row)
+	}
+}
+
+// TestSilentRanksOfStreams: a rank that never speaks is found also where answers
+// tell only at their end what was cached.
+func TestSilentRanksOfStreams(t *testing.T) {
+	b := newBench(t, 1, 1, model.PolicyDefault, withBlocks, inMode(model.ModeKV))
+	for i := range 2 {
+		id, target := b.routed(t, "", of(prompt(uint32(9*i+1), 50)))
+		b.FirstToken(id, model.Usage{Ran: target, CachedUnknown: true, TTFTMs: 5})
+		b.Cached(id, model.Usage{Ran: target, CachedTokens: 0})
+		b.Done(id, model.OutcomeOK)
+		b.clock.advance(31 * time.Second)
+	}
+	if f := b.Snapshot().Findings; len(f) != 1 || f[0].Code != "silent" {
+		t.Errorf("%+v", f)
 	}
 }

@@ -50,10 +50,17 @@ func (r *Router) phantomFinding(p *cluster.Phantom) (model.Finding, bool) {
 	c := &r.settings.ClusterConfig
 	return model.Finding{
 		Code: model.FindingPhantom, Target: t, Since: r.start.Add(p.Oldest).Add(seconds(c.PhantomAfterSecs)),
-		Message: fmt.Sprintf("%d requests booked here (%d prompt tokens) show no sign of life; most likely their ends were lost, the oldest is request %d",
-			p.Requests, p.PromptTokens, p.OldestID),
-		Next: fmt.Sprintf("check that the engine's ends reach the router; clear %s drops the load now, booking_expiry_secs (%.0f) does in time", t, c.BookingExpirySecs),
+		Message: phantomText(p),
+		Next:    fmt.Sprintf("check that the engine's ends reach the router; clear %s drops the load now, booking_expiry_secs (%.0f) does in time", t, c.BookingExpirySecs),
 	}, true
+}
+
+func phantomText(p *cluster.Phantom) string {
+	if p.Requests == 1 {
+		return fmt.Sprintf("request %d, booked here with %d prompt tokens, shows no sign of life; most likely its end was lost", p.OldestID, p.PromptTokens)
+	}
+	return fmt.Sprintf("%d requests booked here (%d prompt tokens) show no sign of life; most likely their ends were lost, the oldest is request %d",
+		p.Requests, p.PromptTokens, p.OldestID)
 }
 
 // ClearPhantoms drops the phantom load of a rank, or of a worker's requests

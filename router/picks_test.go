@@ -109,11 +109,14 @@ func TestEnginePicksDrain(t *testing.T) {
 // TestEnginePicksWaiting: requests that an engine has taken do not wait here, and
 // what it found in its cache counts also where it does not tell the rank.
 func TestEnginePicksWaiting(t *testing.T) {
-	b := newBench(t, 1, 2, model.PolicyDefault, func(c *Config) { c.Workers[0].Steering = model.SteerConversation })
+	b := newBench(t, 1, 2, model.PolicyConversation, func(c *Config) { c.Workers[0].Steering = model.SteerConversation })
 	id, target := b.routed(t, "c", chat)
 	b.FirstToken(id, model.Usage{Ran: target, CachedUnknown: true, TTFTMs: 5})
 	b.Cached(id, model.Usage{Ran: target, CachedTokens: 40})
 	s := b.Snapshot()
+	if s.Workers[0].Open != 1 || s.Workers[0].Bound != 1 {
+		t.Errorf("%d open, %d bound", s.Workers[0].Open, s.Workers[0].Bound)
+	}
 	if s.Workers[0].Waiting != 0 || s.Totals.Queued != 0 || s.Totals.Hit != 0.4 {
 		t.Errorf("waiting %d, queued %d, hit %v", s.Workers[0].Waiting, s.Totals.Queued, s.Totals.Hit)
 	}

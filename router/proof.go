@@ -232,7 +232,7 @@ func (r *Router) tellProof(p *proof, level, what string) {
 func (p *proof) finding() model.Finding {
 	return model.Finding{
 		Code: model.FindingPinNotHonoured, Target: *workerTarget(p.owner.spec.ID), Since: p.since, Message: p.text(),
-		Next: fmt.Sprintf("steer this worker by another channel than %s, update its engine, or give it steering none so that nothing is promised", p.Channel),
+		Next: fmt.Sprintf("steer this worker by another channel than %s, update its engine, or set steer: none so that nothing is promised", p.Channel),
 	}
 }
 

@@ -105,7 +105,7 @@ func (r *Router) workerRow(w *worker, g *gathered) model.Worker {
 		Address: w.spec.Address, Steering: w.spec.Steering, GlobalRank: w.spec.StartRank, Models: w.spec.Models,
 		JoinedAt: w.joined, Restarts: w.restartCount(), Liveness: w.state(), LivenessAt: w.live.at, LivenessWhy: w.live.why,
 		MaxActive: w.spec.MaxNumActiveRequests, KVBlocks: w.spec.KVBlocks, BlockTokens: w.spec.BlockTokens,
-		Open: r.book.WorkerOpen(w.index), Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
+		Open: r.book.WorkerOpen(w.index), Bound: w.bound, Waiting: r.waitingAt(w), SoftCap: w.softCap, Held: w.held,
 		TTFTMsP50: p50, TTFTMsP99: p99, Feeds: r.feeds(w, g), Proofs: w.proofs.rows(),
 	}
 }

@@ -130,6 +130,7 @@ type worker struct {
 	shut     []bool    // scratch: closed and what a request must not go to
 
 	reported bool
+	bound    int // conversations bound to it and to no rank: its engine picks that
 	// stepped says that the engine routes inside; its newest step was at
 	// steppedAt, its newest report at reportedAt, since the router's start.
 	stepped               bool
@@ -357,11 +358,11 @@ func (r *Router) rank(t model.Target) *rankState {
 
 // bindingChanged keeps the counts of pins and marks the conversation.
 func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
-	if s := r.rank(before.Target); s != nil && before.Source != model.PinNone {
-		s.pins--
+	if before.Source != model.PinNone {
+		r.countBinding(before.Target, -1)
 	}
-	if s := r.rank(after.Target); s != nil && after.Source != model.PinNone {
-		s.pins++
+	if after.Source != model.PinNone {
+		r.countBinding(after.Target, 1)
 	}
 	if after.Source != model.PinNone {
 		r.owners.bound(key, r.now)
@@ -370,6 +371,15 @@ func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
 	}
 	if c := r.convs.byKey[key]; c != nil {
 		r.convs.touch(c, &r.stamp)
+	}
+}
+
+// countBinding counts at a rank, or at a worker whose engine picks the rank.
+func (r *Router) countBinding(t model.Target, by int) {
+	if s := r.rank(t); s != nil {
+		s.pins += by
+	} else if at, ok := r.byID[t.Worker]; ok && t.Rank == model.NoRank {
+		r.workers[at].bound += by
 	}
 }
 

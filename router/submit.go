@@ -54,6 +54,7 @@ type turn struct {
 	proven  bool           // where it ran is known for certain
 	picks   bool           // its engine picks the rank
 	trail   []prefix.Chain // its blocks, where they may have to prove where it ran
+	came    time.Time
 	firstAt time.Time
 
 	decision uint64
@@ -168,7 +169,7 @@ func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
 	lead, held, chain, trail := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0], t.trail[:0]
 	*t = turn{
-		prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
+		came: r.now, prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
 		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain, trail: trail, route: req.Route, channel: req.Channel,
 	}

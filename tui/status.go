@@ -23,10 +23,10 @@ type toast struct {
 const errorHolds = time.Second
 
 // show puts a new toast up. While an error stands only another error takes its
-// place, or, after a second, a note: those answer a key that was just pressed.
+// place, or, after a second, what answers a key that was just pressed.
 func (t *toast) show(n view.Toast, now time.Time) {
 	if t.shown && now.Before(t.until) && t.Level == view.Failed && n.Level != view.Failed {
-		if n.Level != view.Note || now.Before(t.until.Add(errorHolds-toastTime)) {
+		if n.Level == view.Alert || now.Before(t.until.Add(errorHolds-toastTime)) {
 			return
 		}
 	}

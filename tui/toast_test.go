@@ -10,16 +10,20 @@ import (
 	"adpdeck/tui/view"
 )
 
-func TestANoteAnswersAKeyWhileAnErrorStands(t *testing.T) {
+func TestWhatAnswersAKeyWhileAnErrorStands(t *testing.T) {
 	c := newConsole(t, 80, 24)
 	c.say(view.Failed, cell.Lit("refused"))
 	c.say(view.Note, cell.Lit("too early"))
 	c.want(-2, "refused")
 	c.live(2)
-	c.say(view.Done, cell.Lit("done"))
+	c.say(view.Alert, cell.Lit("w0/3 is hot"))
 	c.want(-2, "refused")
 	c.say(view.Note, cell.Lit("P is off"))
 	c.want(-2, "P is off")
+	c.say(view.Failed, cell.Lit("refused"))
+	c.live(2)
+	c.say(view.Done, cell.Lit("drain w0"))
+	c.want(-2, "drain w0")
 }
 
 func TestTheStatusRowIsCutBetweenRemarks(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"adpdeck/feed"
@@ -212,7 +213,7 @@ func (f *ctlFlags) answer(cmd *cobra.Command, verb model.Verb, reply *model.Repl
 		return nil
 	}
 	for _, it := range reply.Items {
-		if !it.Done && it.Refusal != nil {
+		if !it.Done && it.Refusal != nil && (reply.Accepted || len(reply.Items) > 1) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "adpdeck: ctl %s: %q: %v\n", verb, it.Conv.ID, it.Refusal)
 		}
 	}
@@ -245,7 +246,11 @@ func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, err
 	case err != nil:
 		err = fmt.Errorf("ctl: %s: no answer within %v", address, f.timeout)
 	case v.Link.Err != "":
-		err = fmt.Errorf("ctl: %s: %s; name the feed's address with --feed or %s", address, v.Link.Err, feedEnv)
+		why := v.Link.Err + "; "
+		if strings.HasSuffix(v.Link.Err, syscall.ECONNREFUSED.Error()) {
+			why = "nothing listens there; start adpdeck serve, or "
+		}
+		err = fmt.Errorf("ctl: %s: %sname the feed's address with --feed or %s", address, why, feedEnv)
 	default:
 		return c, v.State, nil
 	}

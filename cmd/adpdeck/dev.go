@@ -57,6 +57,14 @@ func (s *engineSize) register(f *pflag.FlagSet) {
 	f.BoolVar(&s.instant, "instant", false, "answer without taking time")
 }
 
+// check refuses what a zero would turn into a default.
+func (s *engineSize) check() error {
+	if s.ranks < 1 || s.blocks < 1 || s.maxActive < 1 {
+		return fmt.Errorf("--ranks %d, --blocks %d, --max-active %d: each must be at least 1", s.ranks, s.blocks, s.maxActive)
+	}
+	return nil
+}
+
 func (s *engineSize) config(kind model.EngineKind) enginetest.Config {
 	return enginetest.Config{
 		Kind: kind, Ranks: s.ranks, Blocks: s.blocks, BlockTokens: s.blockTokens, MaxActive: s.maxActive, Seed: s.seed,
@@ -107,6 +115,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 func (f *engineFlags) run(cmd *cobra.Command) error {
+	if err := f.size.check(); err != nil {
+		return err
+	}
 	cfg := f.size.config(model.EngineKind(f.kind))
 	cfg.Models, cfg.StartRank, cfg.Workers = f.models, f.start, f.workers
 	cfg.Events = eventsOf(cfg.Kind, f.events, f.replay)
@@ -117,7 +128,7 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 	defer e.Close()
 	if f.habits != "" {
 		if err := e.SetJSON([]byte(f.habits)); err != nil {
-			return fmt.Errorf("--habits: %w", err)
+			return fmt.Errorf("--habits: %w; go doc adpdeck/router/engine/enginetest.Habits lists them", err)
 		}
 	}
 	addresses, err := f.addresses()
@@ -125,7 +136,7 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if err := e.Start(cmd.Context(), addresses...); err != nil {
-		return err
+		return fmt.Errorf("%w; choose other addresses with --listen, --events and --replay", err)
 	}
 	out := cmd.OutOrStdout()
 	at := e.URL(model.NoRank)

@@ -70,6 +70,9 @@ func (d *devFlags) run(cmd *cobra.Command, s *screenFlags) error {
 	if d.clients < 0 || d.clients > 100_000 {
 		return fmt.Errorf("--clients %d: want 0 to 100000", d.clients)
 	}
+	if err := d.size.check(); err != nil {
+		return err
+	}
 	log, closeLog, err := d.log(cmd, s)
 	if err != nil {
 		return err

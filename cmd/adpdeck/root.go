@@ -17,7 +17,8 @@ attention-DP router does, shows live what it does and why, and lets an operator
 change it while it runs: weights, placement policy, pins.
 
 Without a command it opens the console over a simulated cluster. No set-up, no
-network: the feed listens on a free loopback port.`,
+network: the feed listens on a free loopback port. adpdeck dev cluster does the
+same over real HTTP with fakes of engines, adpdeck serve stands before real ones.`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("%q: no such command; adpdeck help lists them", args[0])

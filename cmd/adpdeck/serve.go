@@ -109,7 +109,7 @@ func (s *serveFlags) read() (plan, error) {
 	}
 	text, err := os.ReadFile(s.file)
 	if err != nil {
-		return p, fmt.Errorf("settings: %w", err)
+		return p, fmt.Errorf("settings: %w; name a file that can be read with -c", err)
 	}
 	doc, err := settings.Parse(s.file, text)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -111,6 +112,37 @@ func TestServeFilesOfTheDocumentation(t *testing.T) {
 		}
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+// TestWhatIsWrongIsSaid: one sentence with cause and next step, and status 1.
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	taken := ln.Addr().String()
+	gone := func() string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}()
+	for want, args := range map[string][]string{
+		"no-such.yaml: no such file or directory; name a file that can be read with -c": {"serve", "-c", "no-such.yaml"},
+		"address already in use; choose other addresses with --listen":                  {"dev", "engine", "--listen", taken},
+		`kind "foo": want vllm, sglang, trtllm or dynamo`:                               {"dev", "engine", "--kind", "foo"},
+		"go doc adpdeck/router/engine/enginetest.Habits lists them":                     {"dev", "engine", "--listen", "127.0.0.1:0", "--habits", `{"foo": 1}`},
+		"--ranks 0, --blocks 4096, --max-active 64: each must be at least 1":            {"dev", "cluster", "--ranks", "0"},
+		gone + ": nothing listens there; start adpdeck serve, or name the feed's":       {"ctl", "--feed", gone, "get", "ranks"},
+	} {
+		var out, errOut strings.Builder
+		if code := run(t.Context(), args, strings.NewReader(""), &out, &errOut); code != 1 || !strings.Contains(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
+			t.Errorf("%v: status %d, %q, want %q", args, code, errOut.String(), want)
 		}
 	}
 }

@@ -156,9 +156,9 @@ func (c *checker) steering() {
 	case perRank && why != "" && how == model.SteerPort:
 		c.say("RankURLs", fmt.Sprintf("%s %s", w.Kind, why), "set one url; separate servers are workers of their own")
 	case why != "":
-		c.say("Steering", fmt.Sprintf("it cannot be steered by %s: %s %s", how, w.Kind, why), "leave steering out to use what the engine offers")
+		c.say("Steering", fmt.Sprintf("it cannot be steered by %s: %s %s", how, w.Kind, why), "leave steer out to use what the engine offers")
 	case perRank && how != model.SteerPort:
-		c.say("Steering", fmt.Sprintf("it has an address for each rank and is to be steered by %s", how), "leave steering out, or set one url")
+		c.say("Steering", fmt.Sprintf("it has an address for each rank and is to be steered by %s", how), "leave steer out, or set one url")
 	case !perRank && how == model.SteerPort:
 		c.say("Steering", "it is to be steered by port and has one address", "name the address of each rank")
 	case w.RankNumbers != model.NumbersAuto && (how.EnginePicks() || how == model.SteerPort):

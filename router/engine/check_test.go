@@ -93,7 +93,7 @@ func TestCheckRefuses(t *testing.T) {
 		"port of one":  {change(func(w *model.EngineSpec) { w.Steering = model.SteerPort }), "Steering", "address of each rank"},
 		"header to ports": {change(func(w *model.EngineSpec) {
 			w.URL, w.RankURLs, w.Steering = "", []string{"http://a:1", "http://a:2"}, model.SteerHeader
-		}), "Steering", "leave steering out"},
+		}), "Steering", "leave steer out"},
 		"numbers":         {change(func(w *model.EngineSpec) { w.RankNumbers = "odd" }), "RankNumbers", "global or local"},
 		"numbers of none": {change(func(w *model.EngineSpec) { w.RankNumbers, w.Steering = model.NumbersLocal, model.SteerNone }), "RankNumbers", "mean nothing"},
 		"instance":        {change(func(w *model.EngineSpec) { w.InstanceID = 7 }), "InstanceID", "leave it out"},

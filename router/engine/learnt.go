@@ -67,11 +67,11 @@ func (l *learnt) advert(from string, a *scrape.Advert) (changed bool) {
 			changed = changed || *s.at != s.said
 			*s.at = s.said
 		case s.what == "active requests of a rank" && s.set < s.said: // a cap below the engine's own is a choice
-			changed = l.agree(s.what, "") || changed
+			changed = l.agree(s.what+" "+from, "") || changed
 		case s.set != s.said:
-			changed = l.agree(s.what, fmt.Sprintf("%s: %d in the settings, %d by %s", s.what, s.set, s.said, from)) || changed
+			changed = l.agree(s.what+" "+from, fmt.Sprintf("%s: %d in the settings, %d by %s", s.what, s.set, s.said, from)) || changed
 		default:
-			changed = l.agree(s.what, "") || changed
+			changed = l.agree(s.what+" "+from, "") || changed
 		}
 	}
 	return changed

@@ -70,6 +70,9 @@ type Worker struct {
 	// Open are the requests that were sent to the worker and have not ended, those
 	// included whose rank its engine picked and does not tell.
 	Open int `json:"open,omitempty"`
+	// Bound are the conversations that are held to the worker and to none of its
+	// ranks: its engine picks those.
+	Bound int `json:"bound,omitempty"`
 	// Liveness says whether the engine answers, LivenessAt since when, LivenessWhy
 	// why it does not.
 	Liveness    Liveness  `json:"liveness,omitempty"`

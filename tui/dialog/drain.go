@@ -119,6 +119,12 @@ func (d *drainBody) paint(b *cell.Block, f *view.Frame, h int) {
 		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U or D: drain again"))
 		return
 	}
+	if d.target.Rank != model.NoRank && view.EnginePicks(f.State, d.target.Worker) {
+		w := cell.Fit(d.target.Worker, 16)
+		line(b, &h, cell.Lit("warning"), cell.Warn, cell.Say("the engine of %s picks the rank: the router will refuse", w))
+		line(b, &h, cell.Lit("next"), cell.Plain, cell.Say("drain all of %s: D in 7 Workers, or :drain %s", w, w))
+		return
+	}
 	line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("no new conversations; bound ones and pins stay"))
 	d.rest(b, &h, &x, f.State.Settings.RouterMode)
 	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U or R: ready again"))

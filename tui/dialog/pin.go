@@ -23,6 +23,9 @@ func NewPin(f *view.Frame, convs []*model.Conv, to *model.Target) *Box {
 	p := &pinBody{convList: convList{convs}}
 	p.choose.here = Where(convs[0])
 	p.choose.at = option{target: p.choose.here}
+	if p.choose.here.Rank == model.NoRank {
+		p.choose.at.target.Rank = 0 // its engine picks the rank: any stands for the worker
+	}
 	if to != nil {
 		p.choose.at = option{target: *to}
 	}

@@ -1,6 +1,8 @@
 package index
 
 import (
+	"strings"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
 	"adpdeck/tui/view"
@@ -219,6 +221,15 @@ func (p *painter) others() {
 		if p.left() < 1 {
 			return
 		}
-		p.finding(x)
+		p.elsewhere(x)
 	}
+}
+
+// elsewhere is a finding of another rank, named where its text does not.
+func (p *painter) elsewhere(x *model.Finding) {
+	y, at := *x, view.Place(x.Target)
+	if !strings.HasPrefix(y.Message, at) {
+		y.Message = at + ": " + y.Message
+	}
+	p.finding(&y)
 }

@@ -149,6 +149,9 @@ func stateOf(f *view.Frame, r *model.Rank) (cell.Role, cell.Text) {
 	}
 	switch {
 	case r.Availability == model.Draining:
+		if view.EnginePicks(f.State, r.Target.Worker) {
+			return cell.Warn, cell.Lit("drain")
+		}
 		return cell.Warn, view.LeftOn(r).Short()
 	case !known(r):
 		return cell.Dim, cell.Lit("silent")

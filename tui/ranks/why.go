@@ -35,9 +35,8 @@ func (p *side) explain() (reason, next cell.Text) {
 		left := view.LeftOn(r)
 		if p.picker != nil {
 			left = left.OnWorker(s, p.picker.ID)
-			left.Pins = 0
 			if !left.Drained() {
-				return cell.Say("draining with all of %s, whose engine picks the rank: %s open there.", cell.Fit(p.picker.ID, 24), cell.Full(left.Open)),
+				return cell.Say("draining with all of %s, whose engine picks the rank: %s open and %s conversations bound there.", cell.Fit(p.picker.ID, 24), cell.Full(left.Open), cell.Full(left.Pins)),
 					cell.Lit("try: 7 Workers, R ready")
 			}
 		}

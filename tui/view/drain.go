@@ -26,11 +26,12 @@ func LeftOn(r *model.Rank) Left {
 // Add is both together.
 func (l Left) Add(o Left) Left { return Left{l.Open + o.Open, l.Pins + o.Pins} }
 
-// OnWorker is l where all of a worker is meant: the router's own count of its
-// requests has those too whose rank is not known.
+// OnWorker is l where all of a worker is meant: the router's own counts have those
+// requests and conversations too whose rank is not known.
 func (l Left) OnWorker(s *model.State, id string) Left {
 	if w := WorkerOf(s, id); w != nil {
 		l.Open = max(l.Open, w.Open)
+		l.Pins += w.Bound
 	}
 	return l
 }

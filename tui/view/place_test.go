@@ -21,8 +21,8 @@ func TestPlaces(t *testing.T) {
 }
 
 func TestWhatIsLeftOnAWorker(t *testing.T) {
-	s := &model.State{Workers: []model.Worker{{ID: "t0", Open: 5}}}
-	if got := (Left{Open: 2, Pins: 1}).OnWorker(s, "t0"); got != (Left{Open: 5, Pins: 1}) {
+	s := &model.State{Workers: []model.Worker{{ID: "t0", Open: 5, Bound: 3}}}
+	if got := (Left{Open: 2, Pins: 1}).OnWorker(s, "t0"); got != (Left{Open: 5, Pins: 4}) {
 		t.Errorf("%+v", got)
 	}
 	if got := (Left{Open: 7}).OnWorker(s, "gone"); got.Open != 7 {

@@ -122,7 +122,7 @@ func (c *Config) fill() error {
 	}
 	kinds := []model.EngineKind{model.EngineVLLM, model.EngineSGLang, model.EngineTRTLLM, model.EngineDynamo}
 	if !slices.Contains(kinds, c.Kind) {
-		return fail("kind %q: want one of %v", c.Kind, kinds)
+		return fail("kind %q: want vllm, sglang, trtllm or dynamo", c.Kind)
 	}
 	c.defaults()
 	switch {

@@ -168,7 +168,8 @@ func (e *Engine) resetCache() {
 }
 
 // sglangInfo is /server_info: the server's arguments, a secret among them, and
-// where events are published.
+// where events are published. max_running_requests is that of all ranks together,
+// which attention DP divides among them.
 func (e *Engine) sglangInfo(w http.ResponseWriter, _ *http.Request) {
 	o := object{
 		"version": e.version(), "model_path": e.cfg.Models[0], "served_model_name": e.cfg.Models[0], "api_key": "not-for-screens",

@@ -185,3 +185,31 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsToldLateIsOwedOnce: a request whose blocks are known at its end owes
+// nothing that its rank has spoken of meanwhile.
+func TestWhatIsToldLateIsOwedOnce(t *testing.T) {
+	start := time.Unix(1000, 0)
+	f, err := NewFeed(Config{BlockTokens: 16}, func(*Batch) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent := func(at time.Time) bool {
+		for _, x := range f.Findings(at) {
+			if x.Kind == FindSilent {
+				return true
+			}
+		}
+		return false
+	}
+	f.Live(start.Add(time.Second), 1, 0, nil)
+	f.RoutedSince(start.Add(2*time.Second), start, 4)
+	if silent(start.Add(time.Minute)) {
+		t.Error("it has spoken since the request came")
+	}
+	f.RoutedSince(start.Add(3*time.Second), start.Add(2*time.Second), 0)
+	f.RoutedSince(start.Add(4*time.Second), start.Add(2*time.Second), 4)
+	if silent(start.Add(33*time.Second)) || !silent(start.Add(34*time.Second)) {
+		t.Error("it has been silent for 30 s")
+	}
+}

@@ -112,6 +112,20 @@ func (f *Feed) Routed(now time.Time, blocks int) {
 	}
 }
 
+// RoutedSince is Routed for a request that was sent at sent and told late what it
+// had to compute: what the rank has spoken of since is not owed.
+func (f *Feed) RoutedSince(now, sent time.Time, blocks int) {
+	if blocks <= 0 {
+		return
+	}
+	if !f.lastHeard.After(sent) {
+		f.silence.add(now, blocks)
+	}
+	if !f.lastGood.After(sent) {
+		f.barren.add(now, blocks)
+	}
+}
+
 // account books what a decoded and filtered batch held.
 func (f *Feed) account(now time.Time, b *Batch) {
 	f.stats.Events += uint64(b.Seen)
