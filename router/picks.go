@@ -41,9 +41,8 @@ func (r *Router) excluding(list []model.Target) []model.Target {
 	return s.exclude
 }
 
-// leaveRank leaves the rank of a choice to an engine that picks it itself. In the
-// modes that compare ranks one of them stands in for it, or the worker would look
-// idle and draw everything.
+// leaveRank leaves the rank of a choice to an engine that picks it itself. Until
+// the engine tells, all ranks of the worker bear the load together.
 func (r *Router) leaveRank() {
 	s := &r.steer
 	c := &s.choice
@@ -58,9 +57,6 @@ func (r *Router) leaveRank() {
 	c.Target.Rank = model.NoRank
 	s.how, s.followed = byEngine, false
 	c.Slot = cluster.NoRankSlot(w.number)
-	if r.scored() {
-		c.Slot = s.tier.StandIn(w.number)
-	}
 }
 
 // handOver sends a request to a worker that picks the rank itself. The error

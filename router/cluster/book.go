@@ -13,7 +13,7 @@ func (r *Router) Book(now time.Duration, req *Request, c *Choice) error {
 	if _, ok := r.Target(c.Slot); !ok {
 		return fmt.Errorf("book request %d: %w: it was removed after the choice", req.ID, ErrNoWorker)
 	}
-	k := Booking{ID: req.ID, Slot: c.Slot, StandsIn: c.Slot >= 0 && c.Target.Rank == model.NoRank, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
+	k := Booking{ID: req.ID, Slot: c.Slot, PromptTokens: req.PromptTokens, ExpectedOutput: req.ExpectedOutput}
 	if c.config.TrackPrefillTokens {
 		k.PrefillTokens = max(0, req.PromptTokens-c.CachedTokens)
 	}
@@ -47,19 +47,6 @@ func (r *Router) Book(now time.Duration, req *Request, c *Choice) error {
 		r.relatch(c.Slot)
 	}
 	return nil
-}
-
-// StandIn is the slot that carries a request of the worker whose number is w while
-// nobody knows its rank: the one of its ranks with the fewest requests. So its load
-// counts in the costs of the worker, spread as an engine would spread it.
-func (r *Router) StandIn(w int) int32 {
-	at := NoRankSlot(w)
-	for _, s := range r.workers[w].slots {
-		if at < 0 || r.load.ranks[s].requests < r.load.ranks[at].requests {
-			at = int32(s)
-		}
-	}
-	return at
 }
 
 // Place says which rank a request runs on: the engine's own choice where none

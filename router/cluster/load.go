@@ -28,8 +28,6 @@ type Booking struct {
 	ID int64
 	// Slot is a rank's number, or NoRankSlot of a worker.
 	Slot int32
-	// StandsIn says that nobody knows the rank and Slot carries the load for it.
-	StandsIn bool
 	// PromptTokens is the whole prompt; PrefillTokens what of it is booked as
 	// prefill (prompt less match, 0 when prefill is not tracked).
 	PromptTokens, PrefillTokens int
@@ -98,7 +96,6 @@ type booking struct {
 	duration          time.Duration
 	at, touched       time.Duration
 	prefilling        bool
-	standsIn          bool
 	before, after     int32 // list of all
 	earlier, later    int32 // list of its slot's prefilling
 }
@@ -151,7 +148,7 @@ func (l *Load) Book(now time.Duration, k *Booking) error {
 		id: k.ID, slot: k.Slot, leaf: leaf, unshared: int32(k.Unshared + len(k.Blocks) - held),
 		prompt: k.PromptTokens, expected: k.ExpectedOutput, part: wholeBlock,
 		prefill: int64(max(0, k.PrefillTokens)), left: int64(max(0, k.PrefillTokens)),
-		duration: k.ExpectedPrefill, at: now, touched: now, prefilling: true, standsIn: k.StandsIn,
+		duration: k.ExpectedPrefill, at: now, touched: now, prefilling: true,
 		before: none, after: none, earlier: none, later: none,
 	}
 	l.byID.put(uint64(k.ID), i)
@@ -265,7 +262,7 @@ func (l *Load) Move(now time.Duration, id int64, slot int32, prefillTokens int) 
 	s.held += int64(b.prompt + b.generated)
 	s.last = l.clock
 	l.leave(now, i)
-	b.slot, b.standsIn = slot, false
+	b.slot = slot
 	if b.prefilling {
 		b.prefill, b.left = int64(max(0, prefillTokens)), int64(max(0, prefillTokens))
 		l.queuePrefill(now, i)

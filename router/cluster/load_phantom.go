@@ -101,17 +101,11 @@ func (l *Load) ClearPhantoms(slot int32, now, after time.Duration) int {
 	return n
 }
 
-// forget drops all bookings of a slot that has gone. Those for which it stood in
-// go to side, the slot of their worker's requests without a rank.
-func (l *Load) forget(now time.Duration, slot, side int32) {
+// forget drops all bookings of a slot, whose worker has gone.
+func (l *Load) forget(now time.Duration, slot int32) {
 	for i := l.oldest; i != none; {
-		b := &l.bookings[i]
-		next := b.after
-		switch {
-		case b.slot != slot:
-		case b.standsIn && slot != side:
-			l.Move(now, b.id, side, int(b.left))
-		default:
+		next := l.bookings[i].after
+		if l.bookings[i].slot == slot {
 			l.release(now, i)
 		}
 		i = next

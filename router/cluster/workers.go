@@ -90,7 +90,7 @@ func (r *Router) occupy(at int32, rank int, s int32) {
 
 // vacate frees a slot with all that is booked there.
 func (r *Router) vacate(now time.Duration, s int32) {
-	r.load.forget(now, s, NoRankSlot(int(r.slots[s].worker)))
+	r.load.forget(now, s)
 	r.recent.forget(s)
 	r.slots[s] = slot{worker: -1}
 }
@@ -111,11 +111,10 @@ func (r *Router) RemoveWorker(now time.Duration, id string) bool {
 	if !ok {
 		return false
 	}
+	r.load.forget(now, NoRankSlot(int(at)))
 	for _, s := range r.workers[at].slots {
 		r.vacate(now, s)
 	}
-	side := NoRankSlot(int(at))
-	r.load.forget(now, side, side)
 	r.workers[at] = worker{}
 	delete(r.byID, id)
 	return true
