@@ -431,13 +431,18 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep, model.ModeRoundRobin, model.ModeLeastLoaded} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			cfg := enginetest.Config{Ranks: 4}
-			w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, cfg, cfg)
-			each(64, 800, func(i int) { // enough at a time that no rank idles
-				if got := w.send(ask{path: "/v1/completions", tokens: chain(uint64(i), 4), most: 4}); !got.ok() {
-					t.Errorf("%d %v %s", got.status, got.err, got.body)
-				}
-			})
+			// No answer comes, so that all are open at a time and nothing but the
+			// router's own books decides.
+			silent := enginetest.Config{Ranks: 4, Habits: enginetest.Habits{HTTPHabits: enginetest.HTTPHabits{On: []string{"openai"}, HalfOpen: true}}}
+			w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, silent, silent)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			const n = 800
+			var clients sync.WaitGroup
+			for i := range n {
+				clients.Go(func() { w.send(ask{ctx: ctx, path: "/v1/completions", tokens: chain(uint64(i), 4)}) })
+			}
+			w.until("all are open", func(s *model.State) bool { return s.Totals.Open == n })
 			s := w.h.live.Snapshot()
 			t.Log(spreadOf(s))
 			for _, r := range s.Ranks {
@@ -445,9 +450,11 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 					t.Errorf("%d of 800 went to %s", r.Requests, r.Target)
 				}
 			}
-			if s.Totals.Keyless != 800 || len(s.Convs) != 0 {
+			if s.Totals.Keyless != n || len(s.Convs) != 0 {
 				t.Errorf("%d keyless, %d conversations", s.Totals.Keyless, len(s.Convs))
 			}
+			cancel()
+			clients.Wait()
 			w.closed()
 		})
 	}
