@@ -21,8 +21,9 @@ const (
 	// ignoredMost is how many requests run elsewhere before it is a finding, or
 	// ignoredOfThree how many of the last three: an engine that takes ranks in turn
 	// hits the right one now and then. honouredLeast is how many in a row run as
-	// asked before that clears.
-	ignoredMost, ignoredOfThree, honouredLeast = 3, 2, 3
+	// asked, with none elsewhere for probeOver, before that clears: that a rank was
+	// missed is known later than that it was hit.
+	ignoredMost, ignoredOfThree, honouredLeast = 3, 2, 8
 	// maxProofs bounds the routes and channels that one worker is watched on.
 	maxProofs = 32
 	// maxProbes bounds the requests whose blocks are looked for, maxProbesEach
@@ -45,11 +46,12 @@ const (
 type proof struct {
 	model.SteeringProof
 	owner   *worker
-	ignored int   // since the finding was last cleared
+	ignored int   // since so many were last honoured in a row
 	lately  uint8 // a bit for each of the newest, set for those ignored
 	run     int   // honoured since the last that was ignored
 	raised  bool
 	since   time.Time // of raised
+	missed  time.Time // when one was last found to be ignored
 	last    [2]model.Target
 	probes  int
 }
@@ -201,11 +203,15 @@ func (r *Router) prove(p *proof, asked, ran model.Target, evidence string) {
 		p.Ignored++
 		p.ignored++
 		p.lately |= 1
-		p.run, p.last = 0, [2]model.Target{asked, ran}
+		p.run, p.missed, p.last = 0, r.now, [2]model.Target{asked, ran}
+	}
+	heeded := p.run >= honouredLeast && r.now.Sub(p.missed) >= probeOver
+	if heeded {
+		p.ignored = 0
 	}
 	switch {
-	case p.raised && p.run >= honouredLeast:
-		p.raised, p.ignored = false, 0
+	case p.raised && heeded:
+		p.raised = false
 		r.tellProof(p, "info", fmt.Sprintf("%s honours the rank on %s by %s again", p.owner.spec.ID, p.Route, p.Channel))
 	case !p.raised && p.often():
 		p.raised, p.since = true, r.now
