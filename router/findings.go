@@ -73,6 +73,7 @@ func (f *findings) forget(worker string) {
 // answer is new where there is anything.
 func (r *Router) findings(index []model.Finding) []model.Finding {
 	out := append(slices.Clip(index), r.found.told...)
+	out = r.addRefusing(out)
 	out = r.addPhantoms(out)
 	for _, w := range r.sorted {
 		if w.spec.KVEvents && r.know.index != nil && r.know.blockTokens() == 0 {

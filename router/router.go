@@ -105,6 +105,7 @@ type Router struct {
 	lost      uint64       // turns of held conversations that ran elsewhere
 	lostAt    time.Time    // when an operator was last told
 	refusedAt time.Time    // when an operator was last told of a refusal
+	refusing  refusing
 	submitted uint64
 	arrivals  window
 	hits      window
@@ -182,7 +183,7 @@ func New(cfg Config) (*Router, error) {
 		clock: cfg.Clock, wall: cfg.Wall, record: cfg.Record, fields: model.Fields(), tierFields: len(model.ClusterFields()),
 		byID: map[string]int{}, settings: &settings, initial: cfg.Settings, version: 1,
 		convs: newTracker(cfg.MaxConvs), owners: newTenants(),
-		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10),
+		arrivals: newWindow(time.Second, 10), hits: newWindow(time.Second, 10), refusing: newRefusing(),
 		decisions: newRing[*model.Decision](model.MaxDecisions), settled: newRing[model.Settled](2 * model.MaxDecisions),
 	}
 	r.start = cfg.Clock.Now()

@@ -151,24 +151,43 @@ func policyName(p model.Policy) cell.Text {
 	return cell.Lit("default")
 }
 
-// knobs writes what decides, the mode that picks ranks or else the policy, and
-// its main settings.
+// knobs writes what decides and its main settings: the mode that picks ranks, or
+// else the policy, with the mode that picks workers before it unless they only
+// take turns.
 func knobs(s *model.Settings, long bool) cell.Text {
-	c := &s.AttentionDpConfig
-	p := policyName(c.Policy())
-	beta := cell.Short(c.KVCacheRoutingLoadBalanceWeight)
-	share := cell.Fixed(c.KVCacheRoutingFairShareMultiplier, 2)
+	switch s.RouterMode {
+	case model.ModeKV, model.ModeLockstep:
+		return modeKnobs(s, long)
+	case model.ModeRoundRobin:
+		return policyKnobs(s, long)
+	}
+	mode := cell.Say("mode %s", cell.Fit(string(s.RouterMode), 20))
+	if !long {
+		return mode
+	}
+	return cell.Say("%s  %s", mode, policyKnobs(s, false))
+}
+
+func modeKnobs(s *model.Settings, long bool) cell.Text {
 	cluster := s.Cluster()
 	switch {
 	case s.RouterMode == model.ModeKV && long:
 		return cell.Say("mode kv  P %s  credit %s", cell.Short(cluster.PrefillLoadScale), cell.Short(cluster.KVOverlapScoreCredit))
 	case s.RouterMode == model.ModeKV:
 		return cell.Say("mode kv P %s", cell.Short(cluster.PrefillLoadScale))
-	case s.RouterMode == model.ModeLockstep && long:
+	case long:
 		return cell.Say("mode lockstep  λ %s  μ %s  δ %s", cell.Short(cluster.LockstepWeight), cell.Short(cluster.PendingWeight),
 			cell.Short(cluster.LockstepDecodeWeight))
-	case s.RouterMode == model.ModeLockstep:
-		return cell.Say("lockstep λ %s", cell.Short(cluster.LockstepWeight))
+	}
+	return cell.Say("lockstep λ %s", cell.Short(cluster.LockstepWeight))
+}
+
+func policyKnobs(s *model.Settings, long bool) cell.Text {
+	c := &s.AttentionDpConfig
+	p := policyName(c.Policy())
+	beta := cell.Short(c.KVCacheRoutingLoadBalanceWeight)
+	share := cell.Fixed(c.KVCacheRoutingFairShareMultiplier, 2)
+	switch {
 	case c.Policy() == model.PolicyKVAware && long:
 		return cell.Say("%s  β %s  match %s  share ×%s", p, beta, cell.Short(c.KVCacheRoutingMatchRateThreshold), share)
 	case c.Policy() == model.PolicyKVAware:

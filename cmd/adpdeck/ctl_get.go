@@ -196,7 +196,11 @@ func printEvents(w io.Writer, s *model.State) {
 func printFindings(w io.Writer, s *model.State) {
 	for i := range s.Findings {
 		x := &s.Findings[i]
-		fmt.Fprintf(w, "%s\t%s\t%s; %s\n", shown(x.Target.String()), x.Code, shown(x.Message), shown(x.Next))
+		at := "cluster"
+		if x.Target.Worker != "" {
+			at = shown(x.Target.String())
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s; %s\n", at, x.Code, shown(x.Message), shown(x.Next))
 	}
 }
 
@@ -204,6 +208,9 @@ func printTotals(w io.Writer, s *model.State) {
 	t := &s.Totals
 	fmt.Fprintf(w, "requests per second\t%s\nTTFT p50 / p99, ms\t%s / %s\nhit\t%s\nskew\t%s\n", number(t.RequestsPerSec), number(t.TTFTMsP50), number(t.TTFTMsP99), percent(t.Hit), number(t.Skew))
 	fmt.Fprintf(w, "queued\t%d\nopen\t%d\nconversations\t%d\npins, by hand\t%d, %d\nkeyless\t%d\nconflicts\t%d\n", t.Queued, t.Open, t.Convs, t.Pins, t.OperatorPins, t.Keyless, t.Conflicts)
+	n := &t.Refused
+	fmt.Fprintf(w, "refused\t%d: %d no eligible rank, %d overloaded, %d queue full, %d no room, %d left the queue, %d no such worker or rank\n",
+		n.Sum(), n.NoEligible, n.Overloaded, n.QueueFull, n.NoRoom, n.LeftQueue, n.Other)
 }
 
 // shown makes foreign text harmless for a terminal and for columns.

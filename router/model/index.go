@@ -153,6 +153,9 @@ const (
 	FindingPinGone = "pin_target_gone"
 	// FindingNoBlockSize: KV events come, and nobody has named the block size.
 	FindingNoBlockSize = "block_size_unknown"
+	// FindingRefusing: several requests were turned away in the last ten seconds.
+	// It names no target.
+	FindingRefusing = "requests_refused"
 )
 
 // TargetMatch is how much of a prompt a rank holds, in tokens.

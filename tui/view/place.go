@@ -6,9 +6,12 @@ import (
 )
 
 // Place is a target as rows and sentences name it: w0/3, or w0 where only the
-// worker is known, since its engine picks the rank.
+// worker is known, since its engine picks the rank, or the whole cluster.
 func Place(t model.Target) string {
-	if t.Rank == model.NoRank && t.Worker != "" {
+	switch {
+	case t.Worker == "":
+		return "cluster"
+	case t.Rank == model.NoRank:
 		return t.Worker
 	}
 	return t.String()
