@@ -54,7 +54,7 @@ func (s *Server) check(r *http.Request) (status int, why string) {
 		// origin look like our own.
 		return http.StatusForbidden, "the host must be localhost or a loopback address"
 	case s.opt.Token != "" && !s.authorised(r):
-		return http.StatusUnauthorized, "a valid token is needed in the Authorization header: Bearer TOKEN"
+		return http.StatusUnauthorized, "not a valid token; attach and ctl send what ADPDECK_TOKEN holds, others Authorization: Bearer TOKEN"
 	case !slices.Contains(websocket.Subprotocols(r), Protocol):
 		return http.StatusBadRequest, "not a client of this feed: the websocket subprotocol must be " + Protocol
 	}

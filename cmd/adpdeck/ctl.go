@@ -246,11 +246,14 @@ func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, err
 	case err != nil:
 		err = fmt.Errorf("ctl: %s: no answer within %v", address, f.timeout)
 	case v.Link.Err != "":
-		why := v.Link.Err + "; "
-		if strings.HasSuffix(v.Link.Err, syscall.ECONNREFUSED.Error()) {
-			why = "nothing listens there; start adpdeck serve, or "
+		why := v.Link.Err
+		switch {
+		case strings.HasSuffix(why, syscall.ECONNREFUSED.Error()):
+			why = "nothing listens there; start adpdeck serve, or name the feed's address with --feed or " + feedEnv
+		case !strings.Contains(why, "401"): // whose text says what to do
+			why += "; name the feed's address with --feed or " + feedEnv
 		}
-		err = fmt.Errorf("ctl: %s: %sname the feed's address with --feed or %s", address, why, feedEnv)
+		err = fmt.Errorf("ctl: %s: %s", address, why)
 	default:
 		return c, v.State, nil
 	}
