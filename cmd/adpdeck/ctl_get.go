@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -97,18 +98,24 @@ func fieldNamed(what string) (string, model.Target, error) {
 
 func (f *ctlFlags) export() *cobra.Command {
 	return &cobra.Command{
-		Use: "export", Short: "print the settings in force as a settings file (YAML)",
+		Use: "export [FILE]", Short: "print the settings in force as a settings file (YAML)",
 		Long: `Prints the settings as they stand. attention_dp_config can be pasted into
-TensorRT-LLM's own file, cluster_config holds Dynamo's parameters.`,
+TensorRT-LLM's own file, cluster_config holds Dynamo's parameters.
+
+With FILE, one that adpdeck reads, prints that file with what was tuned since put
+into it: each value that differs, where it stands or at the end of its block.
+Comments, order and everything else stay as they are; FILE itself is not written.`,
+		Example: `  adpdeck ctl export
+  adpdeck ctl export cluster.yaml > tuned.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return errors.New("ctl export: it takes no argument; redirect the output into a file")
+			if len(args) > 1 {
+				return fmt.Errorf("ctl export: %d arguments, want none or one settings file", len(args))
 			}
 			state, err := f.state(cmd)
 			if err != nil {
 				return err
 			}
-			doc, err := settings.New(state.Settings)
+			doc, err := exported(state.Settings, args)
 			if err != nil {
 				return fmt.Errorf("ctl export: %w", err)
 			}
@@ -116,6 +123,23 @@ TensorRT-LLM's own file, cluster_config holds Dynamo's parameters.`,
 			return err
 		},
 	}
+}
+
+// exported is a document that says s: a new one, or the file named with s put
+// into it.
+func exported(s model.Settings, file []string) (*settings.Document, error) {
+	if len(file) == 0 {
+		return settings.New(s)
+	}
+	text, err := os.ReadFile(file[0])
+	if err != nil {
+		return nil, err
+	}
+	doc, err := settings.Parse(file[0], text)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Update(s)
 }
 
 // state fetches one snapshot.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,18 @@ func TestCtlSetsAndUndoes(t *testing.T) {
 	}
 	if s := doc.Settings(); s.AttentionDpConfig.KVCacheRoutingLoadBalanceWeight != 2.5 || s.WeightOf(model.Target{Worker: "w0", Rank: 1}) != 0.5 {
 		t.Error("the export lacks what was set")
+	}
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	before := "# ours\nattention_dp_config:\n  enable_kv_cache_aware_routing: true  # as the engine has it\n  kv_cache_routing_load_balance_weight: 1.0 # tuned in May\n"
+	if err := os.WriteFile(file, []byte(before), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	after := strings.Replace(before, "1.0 #", "2.5 #", 1)
+	if got := d.ctlOK("export", file); !strings.HasPrefix(got, after) || !strings.Contains(got, "w0/1: 0.5") {
+		t.Errorf("export into a file printed:\n%s", got)
+	}
+	if got, err := os.ReadFile(file); err != nil || string(got) != before {
+		t.Errorf("export wrote into the file: %s, %v", got, err)
 	}
 	d.ctlOK("undo", "v2")
 	if got := d.ctlOK("get", beta); got != "1\n" {

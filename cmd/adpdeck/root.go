@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -33,14 +34,14 @@ same over real HTTP with fakes of engines, adpdeck serve stands before real ones
 	}
 	c.register(root.Flags())
 	s.register(root.Flags())
-	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion(), newCtl(), newServe(), newDev())
+	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion(), newCtl(), newServe(), newTheme(), newDev())
 	return root
 }
 
 // oneArgument refuses any other number and shows the form.
 func oneArgument(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return fmt.Errorf("%s: %d arguments, want one: adpdeck %s", cmd.Name(), len(args), cmd.Use)
+		return fmt.Errorf("%s: %d arguments, want one: %s", cmd.Name(), len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))
 	}
 	return nil
 }
