@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"adpdeck/router/model"
 )
 
 // BenchmarkMemory reports what a block costs in memory, index and nothing
@@ -36,7 +34,7 @@ func BenchmarkMemory(b *testing.B) {
 }
 
 // BenchmarkDecision is hashing and looking up, the parts of a decision that
-// are done here, from tokens and with a remembered conversation.
+// are done here; router/gateway/prompt remembers conversations.
 func BenchmarkDecision(b *testing.B) {
 	for _, ranks := range []int{8, 64, 512} {
 		for _, tokens := range []int{4096, 32768, 131072} {
@@ -78,15 +76,6 @@ func BenchmarkDecision(b *testing.B) {
 				chain = h.Chains(chain[:0], prompt)
 				m.Match(chain, &out)
 			})
-			mem, key := NewMemory(MemoryOptions{}), model.ConvKey{ID: "c"}
-			last := uint32(0)
-			run("conversation", func() {
-				last++
-				prompt[len(prompt)-40] = last // the last turn differs
-				chain, _ = mem.Chains(chain[:0], key, h, prompt)
-				m.Match(chain, &out)
-			})
-			prompt[len(prompt)-40] = 0
 		}
 	}
 }

@@ -84,21 +84,11 @@ func (t *turn) next(h prefix.Hasher, tokens []uint32) int {
 	if t.hasher != h {
 		t.hasher, t.tokens, t.locals = h, t.tokens[:0], t.locals[:0]
 	}
-	same := common(t.tokens, tokens)
+	same := prefix.Common(t.tokens, tokens)
 	known := min(same/h.BlockTokens(), len(t.locals))
 	t.tokens = append(t.tokens[:same], tokens[same:]...)
 	t.locals = h.Locals(t.locals[:known], tokens[known*h.BlockTokens():])
 	return known
-}
-
-// common is the length of what two prompts begin with in common.
-func common(a, b []uint32) int {
-	n := min(len(a), len(b))
-	at := 0
-	for at < n && a[at] == b[at] {
-		at++
-	}
-	return at
 }
 
 // settle books a turn's size and forgets what is too much.
