@@ -63,6 +63,7 @@ type door struct {
 	base string
 	rank int // NoRank: all of them
 	life life
+	slow slow
 	wake chan struct{} // capacity 1: check now
 	// heard is the fleet's age when a request through it was last answered, in
 	// nanoseconds.
