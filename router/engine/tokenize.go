@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/tidwall/gjson"
@@ -136,9 +137,10 @@ func readTokens(a answer) (TokenList, error) {
 	case len(a.body) > maxTokenPage:
 		return TokenList{}, fmt.Errorf("its answer is longer than %d bytes", maxTokenPage)
 	}
+	// SGLang's max_model_len is its tokenizer's, 10^30 where that has no limit.
 	var said struct {
 		Tokens []uint32 `json:"tokens"`
-		Max    int      `json:"max_model_len"`
+		Max    float64  `json:"max_model_len"`
 	}
 	if err := json.Unmarshal(a.body, &said); err != nil {
 		return TokenList{}, fmt.Errorf("its answer has no list of token ids: %w", err)
@@ -146,7 +148,11 @@ func readTokens(a answer) (TokenList, error) {
 	if said.Tokens == nil {
 		return TokenList{}, errors.New("its answer has no list of token ids")
 	}
-	return TokenList{Tokens: said.Tokens, MaxTokens: max(said.Max, 0)}, nil
+	list := TokenList{Tokens: said.Tokens}
+	if said.Max > 0 && said.Max < math.MaxInt32 {
+		list.MaxTokens = int(said.Max)
+	}
+	return list, nil
 }
 
 func plainModel(id string) []byte {

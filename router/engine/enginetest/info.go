@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
@@ -151,6 +152,8 @@ func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {
 	o := object{"count": len(ids), "max_model_len": e.cfg.MaxModelLen, "tokens": ids}
 	if e.cfg.Kind == model.EngineVLLM {
 		o["token_strs"] = t.strs
+	} else { // SGLang tells its tokenizer's, of which most have no limit
+		o["max_model_len"] = json.RawMessage("1000000000000000019884624838656")
 	}
 	writeJSON(w, http.StatusOK, o)
 }
