@@ -243,8 +243,15 @@ func TestTableIsWholeAndAgreesWithFor(t *testing.T) {
 			t.Errorf("%s %s: header %q", r.Kind, r.Route, r.HeaderName)
 		}
 	}
-	if r := RowOf(model.EngineSGLang, model.RouteResponses); r.Header != Ignored || r.Body != Ignored || r.Port != Heeded {
+	// v0.5.19 ignored both (sglang#38729); OpenAIServingResponses of newer trees reads both.
+	if r := RowOf(model.EngineSGLang, model.RouteResponses); r.Header != Untold || r.Body != Untold || r.Port != Heeded {
 		t.Errorf("sglang responses: %+v", r)
+	}
+	// OpenAIServingResponses and PoolingServing hand no rank to the engine.
+	for _, route := range []model.Route{model.RouteResponses, model.RouteEmbeddings} {
+		if r := RowOf(model.EngineVLLM, route); r.Header != Ignored || r.Port != Heeded {
+			t.Errorf("vllm %s: %+v", route, r)
+		}
 	}
 	if RowOf(model.EngineVLLM, model.RouteExternal) != RowOf(model.EngineVLLM, model.RouteChat) {
 		t.Error("a route that another carries is not read as a chat")
