@@ -88,12 +88,22 @@ func (s *slow) collect(ctx context.Context, most time.Duration) {
 	t := time.NewTimer(most)
 	defer t.Stop()
 	select {
-	case s.verdict = <-s.asked:
-		s.cancel()
-		s.asked = nil
+	case v := <-s.asked:
+		s.take(v)
+		return
+	default: // an answer that is there goes before a time that is up
+	}
+	select {
+	case v := <-s.asked:
+		s.take(v)
 	case <-t.C:
 	case <-ctx.Done():
 	}
+}
+
+func (s *slow) take(v verdict) {
+	s.cancel()
+	s.asked, s.verdict = nil, v
 }
 
 // end gives up the question under way and waits until it is.

@@ -68,10 +68,8 @@ func TestAnSGLangThatIsNotWellLeavesAndReturns(t *testing.T) {
 					if r.isLive("s0/0") {
 						t.Error("back while dead")
 					}
-					h.set(good)
-					h.page("/health", "", 200)
 					h.mu.Lock()
-					h.slow["/health"] = 1002 * time.Millisecond
+					h.mode, h.pages["/health"], h.status["/health"], h.slow["/health"] = good, "", 200, 1002*time.Millisecond
 					h.mu.Unlock()
 					until(t, 5*time.Second, func() bool { return r.isLive("s0/0") && r.isLive("s0/1") })
 				})

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -63,15 +64,20 @@ func (e *Engine) showVersion(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, object{"version": e.version()})
 }
 
-// health: an empty 200; a Dynamo frontend always answers 200 and says in its body
-// whether it has workers.
-func (e *Engine) health(w http.ResponseWriter, _ *http.Request) {
+// sglangHealth is how long SGLang waits for the token that its health check has
+// it generate, before it looks for the first time.
+const sglangHealth = time.Second
+
+// health: an empty 200, which SGLang gives after a second; a Dynamo frontend
+// always answers 200 and says in its body whether it has workers.
+func (e *Engine) health(w http.ResponseWriter, r *http.Request) {
 	ready := !e.habits.Load().NotReady
 	if e.dyn != nil {
 		e.dynamoHealth(w, ready)
 		return
 	}
 	switch {
+	case ready && e.cfg.Kind == model.EngineSGLang && !sleep(r.Context(), e.clock, sglangHealth):
 	case ready:
 		w.WriteHeader(http.StatusOK)
 	case e.cfg.Kind == model.EngineTRTLLM:
