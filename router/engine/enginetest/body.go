@@ -66,6 +66,24 @@ const trtFields = ` model messages prompt input instructions tools tool_choice s
  conversation_params agent_hierarchy mm_processor_kwargs media_io_kwargs store metadata reasoning text truncation
  parallel_tool_calls previous_response_id prompt_cache_key client_metadata service_tier safety_identifier `
 
+// knowsField reports whether trtllm-serve has a field in its requests.
+func (e *Engine) knowsField(name string) bool {
+	return slices.Contains(strings.Fields(trtFields), name) && (name != "conversation_params" || !e.habits.Load().OldSchema)
+}
+
+// schema is FastAPI's description of the requests, of which only their fields are
+// here.
+func (e *Engine) schema(w http.ResponseWriter, _ *http.Request) {
+	fields := object{}
+	for _, f := range strings.Fields(trtFields) {
+		if e.knowsField(f) {
+			fields[f] = object{"title": f}
+		}
+	}
+	request := object{"type": "object", "additionalProperties": false, "properties": fields}
+	writeJSON(w, http.StatusOK, object{"openapi": "3.1.0", "components": object{"schemas": object{"ChatCompletionRequest": request, "CompletionRequest": request}}})
+}
+
 // readBody reads a request's JSON.
 func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) (*body, *apiError) {
 	b := &body{}
@@ -81,7 +99,7 @@ func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) (*body, *apiEr
 		return nil, bad
 	}
 	for f := range fields {
-		if !slices.Contains(strings.Fields(trtFields), f) {
+		if !e.knowsField(f) {
 			return nil, badRequest(f, "[{'type': 'extra_forbidden', 'loc': ('body', '%s'), 'msg': 'Extra inputs are not permitted'}]", f)
 		}
 	}

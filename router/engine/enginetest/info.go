@@ -45,6 +45,7 @@ func (e *Engine) own(mux *http.ServeMux, rank int) {
 	case model.EngineTRTLLM:
 		mux.HandleFunc("GET /health_generate", e.health)
 		mux.HandleFunc("GET /version", e.showVersion)
+		mux.HandleFunc("GET /openapi.json", e.schema)
 		mux.HandleFunc("GET /metrics", e.iterationStats)
 		mux.HandleFunc("POST /kv_cache_events", e.cacheEvents)
 		mux.HandleFunc("GET /server_info", func(w http.ResponseWriter, _ *http.Request) {
