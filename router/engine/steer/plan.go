@@ -231,7 +231,8 @@ func conversationFields(kind model.EngineKind) []string {
 	case model.EngineTRTLLM:
 		return []string{fieldConversation}
 	case model.EngineDynamo:
-		return []string{"nvext.session_control", "nvext.agent_context.session_id"}
+		// The context goes as a whole: without its session_id it would be refused.
+		return []string{"nvext.session_control", "nvext.agent_context"}
 	}
 	return nil
 }

@@ -257,3 +257,17 @@ func TestTableIsWholeAndAgreesWithFor(t *testing.T) {
 		t.Error("a route that another carries is not read as a chat")
 	}
 }
+
+// TestDynamoIsLeftNoHalfAContext: session_id is required in Dynamo's AgentContext
+// (protocols/common/extensions.rs), so that a context without it is refused.
+func TestDynamoIsLeftNoHalfAContext(t *testing.T) {
+	spec := model.EngineSpec{ID: "d", Kind: model.EngineDynamo, URL: "http://d", Ranks: 2, InstanceID: 1<<63 + 1}
+	plan, err := For(&spec, 1, model.RouteChat, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Edit([]byte(`{"nvext":{"agent_context":{"session_id":"s","parent_session_id":"p"},"extra_fields":["timing"]}}`), plan.Body)
+	if want := `{"nvext":{"extra_fields":["timing","worker_id"]}}`; string(got) != want || err != nil {
+		t.Errorf("%s %v", got, err)
+	}
+}
