@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"adpdeck/router/model"
 )
 
 // TestReadTokens: vLLM tells its max_model_len; SGLang its tokenizer's
@@ -26,5 +28,35 @@ func TestReadTokens(t *testing.T) {
 		if got, err := readTokens(answer{status: 200, body: []byte(page)}); err == nil {
 			t.Errorf("%s: %v", page, got)
 		}
+	}
+}
+
+// TestTokenQuestionRendersAsTheChatDoes: vLLM's chat puts documents,
+// reasoning_effort and what follows of it among the template's arguments
+// (chat_completion/protocol.py, build_chat_params); TokenizeChatRequest has no
+// such fields, only the arguments themselves.
+func TestTokenQuestionRendersAsTheChatDoes(t *testing.T) {
+	t.Parallel()
+	for sent, args := range map[string]string{
+		``:                                  ``,
+		`,"reasoning_effort":null`:          ``,
+		`,"chat_template_kwargs":{"a":1.0}`: `,"chat_template_kwargs":{"a":1.0}`,
+		`,"reasoning_effort":"high"`:        `,"chat_template_kwargs":{"enable_thinking":true,"reasoning_effort":"high"}`,
+		`,"reasoning_effort":"none"`:        `,"chat_template_kwargs":{"enable_thinking":false,"reasoning_effort":"none"}`,
+		`,"reasoning_effort":"low","chat_template_kwargs":null`:                                                `,"chat_template_kwargs":{"enable_thinking":true,"reasoning_effort":"low"}`,
+		`,"reasoning_effort":"low","chat_template_kwargs":{"reasoning_effort":"high","enable_thinking":false}`: `,"chat_template_kwargs":{"enable_thinking":false,"reasoning_effort":"low"}`,
+		`,"documents":[{"text":"d"}],"chat_template_kwargs":{"a":12345678901234567890}`:                        `,"chat_template_kwargs":{"a":12345678901234567890,"documents":[{"text":"d"}]}`,
+	} {
+		ask, err := tokenQuestion(model.EngineVLLM, model.RouteChat, []byte(`{"messages":[]`+sent+`}`))
+		want := `{` + args[min(1, len(args)):] + `,"messages":[]}`
+		if args == "" {
+			want = `{"messages":[]}`
+		}
+		if string(ask) != want || err != nil {
+			t.Errorf("%s: %s, want %s, %v", sent, ask, want, err)
+		}
+	}
+	if _, err := tokenQuestion(model.EngineVLLM, model.RouteChat, []byte(`{"messages":[],"reasoning_effort":"low","chat_template_kwargs":7}`)); err == nil {
+		t.Error("took arguments that are none")
 	}
 }
