@@ -1,10 +1,15 @@
 package engine
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"adpdeck/router/engine/enginetest"
 	"adpdeck/router/model"
 )
 
@@ -58,5 +63,42 @@ func TestTokenQuestionRendersAsTheChatDoes(t *testing.T) {
 	}
 	if _, err := tokenQuestion(model.EngineVLLM, model.RouteChat, []byte(`{"messages":[],"reasoning_effort":"low","chat_template_kwargs":7}`)); err == nil {
 		t.Error("took arguments that are none")
+	}
+}
+
+// TestTokenizedAsRun compares what a fake's tokenizer says with what its chat runs.
+func TestTokenizedAsRun(t *testing.T) {
+	t.Parallel()
+	e, err := enginetest.New(enginetest.Config{Kind: model.EngineVLLM, Ranks: 1, Timing: enginetest.Timing{Instant: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, f := serve(t, e, []string{"127.0.0.1:0"}, model.EngineSpec{ID: "w", Kind: model.EngineVLLM}, func(s *model.EngineSpec) { s.URL = e.URL(model.NoRank) })
+	s.await(t, "it joins", 10*time.Second, func() bool { return s.live["w/0"] })
+	for _, more := range []string{``, `,"reasoning_effort":"high"`, `,"documents":[{"text":"one two three"}],"chat_template_kwargs":{"a":1}`} {
+		chat := []byte(`{"model":"fake-model","max_tokens":1,"messages":[{"role":"user","content":"hello there"}]` + more + `}`)
+		list, err := f.Tokenize(t.Context(), "w", model.RouteChat, chat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.URL(model.NoRank)+"/v1/chat/completions", bytes.NewReader(chat))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said struct {
+			Usage struct {
+				Prompt int `json:"prompt_tokens"`
+			} `json:"usage"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&said)
+		resp.Body.Close()
+		if err != nil || said.Usage.Prompt != len(list.Tokens) {
+			t.Errorf("%s: %d tokens by the tokenizer, %d run, %v", more, len(list.Tokens), said.Usage.Prompt, err)
+		}
 	}
 }

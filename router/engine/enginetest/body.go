@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"adpdeck/router/model"
@@ -45,6 +47,11 @@ type body struct {
 		ID text `json:"conversation_id"`
 	} `json:"conversation_params"`
 	NVExt *nvext `json:"nvext"`
+
+	TemplateArgs map[string]json.RawMessage `json:"chat_template_kwargs"`
+	Documents    json.RawMessage            `json:"documents"`
+	Effort       *string                    `json:"reasoning_effort"`
+	vllm         bool                       // whose template sees its arguments
 
 	// SGLang's /generate.
 	Text     json.RawMessage `json:"text"`
@@ -86,7 +93,7 @@ func (e *Engine) schema(w http.ResponseWriter, _ *http.Request) {
 
 // readBody reads a request's JSON.
 func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) (*body, *apiError) {
-	b := &body{}
+	b := &body{vllm: e.cfg.Kind == model.EngineVLLM}
 	raw, bad := readAll(w, r)
 	if bad == nil {
 		bad = decode(raw, b)
@@ -151,6 +158,9 @@ func (b *body) prompt(r model.Route, keep bool) (*tokens, *apiError) {
 		if r == RouteMessages && len(b.System) > 0 {
 			m = append([]message{{Role: "system", Content: b.System}}, m...)
 		}
+		if b.vllm && r == model.RouteChat {
+			t.args = b.arguments()
+		}
 		err = t.chat(m, b.Tools, true)
 	case model.RouteResponses:
 		err = b.responseInput(t)
@@ -172,6 +182,25 @@ func (b *body) prompt(r model.Route, keep bool) (*tokens, *apiError) {
 		return nil, badRequest("prompt", "the prompt is empty")
 	}
 	return t, nil
+}
+
+// arguments are those that vLLM's chat handler gives to the template: the
+// request's own, and some that it makes of other fields.
+func (b *body) arguments() map[string]json.RawMessage {
+	args := maps.Clone(b.TemplateArgs)
+	if args == nil {
+		args = map[string]json.RawMessage{}
+	}
+	if len(b.Documents) > 0 && string(b.Documents) != "null" {
+		args["documents"] = b.Documents
+	}
+	if b.Effort != nil {
+		args["reasoning_effort"] = json.RawMessage(strconv.Quote(*b.Effort))
+		if args["enable_thinking"] == nil {
+			args["enable_thinking"] = json.RawMessage(strconv.FormatBool(*b.Effort != "none"))
+		}
+	}
+	return args
 }
 
 // plain appends a prompt: a string or a list of token ids.

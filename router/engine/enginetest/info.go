@@ -144,6 +144,9 @@ func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {
 	t := &tokens{keep: b.ReturnTokenStrs}
 	var err error
 	if len(b.Messages) > 0 {
+		if e.cfg.Kind == model.EngineVLLM {
+			t.args = b.TemplateArgs // and nothing made of other fields
+		}
 		err = t.chat(b.Messages, b.Tools, b.AddGenerationPrompt == nil || *b.AddGenerationPrompt)
 	} else {
 		err = t.plain(b.Prompt, "prompt")
