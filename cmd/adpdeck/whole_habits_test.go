@@ -235,6 +235,14 @@ func stories() map[string]story {
 				}
 			}
 		}},
+		"old_schema": {engines: oldTensorRT(2), tell: func(w *whole) {
+			for range 3 {
+				w.good(ask{text: words("a", 100), conv: "c"})
+			}
+			if c := conv(w.h.live.Snapshot(), "c"); c.Turns != 3 {
+				w.t.Errorf("%+v", c)
+			}
+		}},
 		"drop_every":      soundEvents(`{"drop_every": 3}`),
 		"duplicate_every": soundEvents(`{"duplicate_every": 3}`),
 		"reorder_every":   soundEvents(`{"reorder_every": 3}`),
@@ -439,6 +447,13 @@ func (w *whole) served() (n int) {
 		n += len(e.Served())
 	}
 	return n
+}
+
+func oldTensorRT(n int) (engines []enginetest.Config) {
+	for range n {
+		engines = append(engines, enginetest.Config{Kind: model.EngineTRTLLM, Habits: enginetest.Habits{OldSchema: true}})
+	}
+	return engines
 }
 
 // TestHabits tells each story: clients lose nothing that they need not lose, the

@@ -10,6 +10,7 @@ import (
 // check asks one address again and again whether the engine is well, apart from
 // how busy it is.
 func (w *worker) check(ctx context.Context, d *door) {
+	defer d.slow.end()
 	for {
 		began := w.f.age()
 		why := w.ask(ctx, d)
@@ -42,6 +43,9 @@ func (w *worker) check(ctx context.Context, d *door) {
 
 // ask puts the question once: empty is yes, else why not.
 func (w *worker) ask(ctx context.Context, d *door) (why string) {
+	if w.spec.Kind == model.EngineSGLang {
+		return w.askBoth(ctx, d)
+	}
 	a, err := w.fetch(ctx, under(d.base, "/health"), nil, maxHealthPage, checkTimeout)
 	if err != nil {
 		return plain(err, checkTimeout)

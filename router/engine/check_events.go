@@ -58,7 +58,7 @@ func (c *checker) events() {
 		case len(e.RankEndpoints) > 0 || replays:
 			c.say("Events", "a nats server is one for all ranks and replays nothing", "set its endpoint only")
 		case e.Topic == "" || strings.ContainsAny(e.Topic, " \t\r\n"):
-			c.say("Events", "kv events over nats need the subject", "set topic to namespace.NS.component.COMP.kv-events")
+			c.say("Events", "kv events over nats need the subject", "set topic to namespace.NS.component.COMP.endpoint.EP.kv-events, without endpoint.EP for older releases")
 		default:
 			if cause, next := badNATS(e.Endpoint); cause != "" {
 				c.say("Events", cause, next)

@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"adpdeck/router/engine/scrape"
 	"adpdeck/router/model"
@@ -14,10 +16,18 @@ import (
 // learn asks the engine what it is: at once, when it has come back or begun
 // anew, and now and then.
 func (w *worker) learn(ctx context.Context) {
+	var schema time.Time // when it was read
 	for {
 		whole := w.askModels(ctx)
-		if w.spec.Kind == model.EngineSGLang {
+		switch {
+		case w.spec.Kind == model.EngineSGLang:
 			whole = w.askInfo(ctx) && whole
+		case w.spec.Kind == model.EngineTRTLLM && time.Since(schema) >= schemaPeriod:
+			if w.askSchema(ctx) {
+				schema = time.Now()
+			} else {
+				whole = false
+			}
 		}
 		wait := learnPeriod
 		if !whole {
@@ -59,6 +69,18 @@ func (w *worker) askModels(ctx context.Context) bool {
 	if changed {
 		nudge(w.poke)
 	}
+	return true
+}
+
+// askSchema looks whether a trtllm-serve's requests have conversation_params: it
+// refuses fields that it does not know, and this one came with 1.3.0rc20
+// (TensorRT-LLM#15452). A server that does not show its schema is told by header.
+func (w *worker) askSchema(ctx context.Context) bool {
+	a, err := w.fetch(ctx, under(w.doors[0].base, "/openapi.json"), nil, scrape.MaxPageBytes, learnTimeout)
+	if err != nil || a.status >= http.StatusInternalServerError {
+		return false
+	}
+	w.knowsConversations.Store(a.status == http.StatusOK && bytes.Contains(a.body, []byte(`"conversation_params"`)))
 	return true
 }
 

@@ -81,6 +81,7 @@ const (
 	learnPeriod   = 10 * time.Second
 	learnRetry    = time.Second
 	learnTimeout  = 2 * time.Second
+	schemaPeriod  = time.Minute // a web server makes its schema anew each time
 	tokenTimeout  = 2 * time.Second
 	hearPeriod    = 2 * time.Second
 	drainPeriod   = 250 * time.Millisecond

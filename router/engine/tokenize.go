@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -111,6 +113,11 @@ func tokenQuestion(kind model.EngineKind, route model.Route, body []byte) ([]byt
 		if ask["messages"] == nil {
 			return nil, ErrTokenizerRefused
 		}
+		if kind == model.EngineVLLM {
+			if err := templateArguments(ask, body); err != nil {
+				return nil, err
+			}
+		}
 	case model.RouteCompletions:
 		if gjson.GetBytes(body, "prompt").Type != gjson.String {
 			return nil, ErrTokenizerRefused // token ids as they are, or several prompts
@@ -122,6 +129,37 @@ func tokenQuestion(kind model.EngineKind, route model.Route, body []byte) ([]byt
 		return nil, ErrTokenizerRefused
 	}
 	return json.Marshal(ask)
+}
+
+// templateArguments puts those fields of a chat among the arguments of the template
+// that vLLM's chat handler puts there itself, and its tokenizer does not: without
+// them a prompt has other tokens than the one that is run.
+func templateArguments(ask map[string]json.RawMessage, body []byte) error {
+	effort, documents := gjson.GetBytes(body, "reasoning_effort"), gjson.GetBytes(body, "documents")
+	if effort.Type == gjson.Null && documents.Type == gjson.Null {
+		return nil
+	}
+	args := map[string]json.RawMessage{}
+	if raw := ask["chat_template_kwargs"]; raw != nil {
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return ErrTokenizerRefused
+		}
+		if args == nil { // it was null
+			args = map[string]json.RawMessage{}
+		}
+	}
+	if documents.Type != gjson.Null {
+		args["documents"] = json.RawMessage(documents.Raw)
+	}
+	if effort.Type != gjson.Null {
+		args["reasoning_effort"] = json.RawMessage(effort.Raw)
+		if args["enable_thinking"] == nil {
+			args["enable_thinking"] = json.RawMessage(strconv.FormatBool(effort.Str != "none"))
+		}
+	}
+	var err error
+	ask["chat_template_kwargs"], err = json.Marshal(args)
+	return err
 }
 
 // readTokens reads {"count":n,"max_model_len":m,"tokens":[id…]}.
@@ -136,9 +174,10 @@ func readTokens(a answer) (TokenList, error) {
 	case len(a.body) > maxTokenPage:
 		return TokenList{}, fmt.Errorf("its answer is longer than %d bytes", maxTokenPage)
 	}
+	// SGLang's max_model_len is its tokenizer's, 10^30 where that has no limit.
 	var said struct {
 		Tokens []uint32 `json:"tokens"`
-		Max    int      `json:"max_model_len"`
+		Max    float64  `json:"max_model_len"`
 	}
 	if err := json.Unmarshal(a.body, &said); err != nil {
 		return TokenList{}, fmt.Errorf("its answer has no list of token ids: %w", err)
@@ -146,7 +185,11 @@ func readTokens(a answer) (TokenList, error) {
 	if said.Tokens == nil {
 		return TokenList{}, errors.New("its answer has no list of token ids")
 	}
-	return TokenList{Tokens: said.Tokens, MaxTokens: max(said.Max, 0)}, nil
+	list := TokenList{Tokens: said.Tokens}
+	if said.Max > 0 && said.Max < math.MaxInt32 {
+		list.MaxTokens = int(said.Max)
+	}
+	return list, nil
 }
 
 func plainModel(id string) []byte {

@@ -41,6 +41,9 @@ func (f *Fleet) Upstream(t model.Target, route model.Route, conv string) (Upstre
 	if err != nil {
 		return Upstream{}, err
 	}
+	if w.spec.Kind == model.EngineTRTLLM && !w.knowsConversations.Load() {
+		plan.ConversationByHeader(conv)
+	}
 	d := w.door(t.Rank)
 	if d == nil {
 		return Upstream{}, fmt.Errorf("steer to %s: the rank has no address", t)

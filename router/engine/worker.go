@@ -32,6 +32,9 @@ type worker struct {
 	// view is what requests need, see upstream.go.
 	view  atomic.Pointer[model.EngineSpec]
 	slots chan struct{} // of calls to its tokenizer
+	// knowsConversations says that a trtllm-serve has the field
+	// conversation_params in its requests.
+	knowsConversations atomic.Bool
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -63,6 +66,7 @@ type door struct {
 	base string
 	rank int // NoRank: all of them
 	life life
+	slow slow
 	wake chan struct{} // capacity 1: check now
 	// heard is the fleet's age when a request through it was last answered, in
 	// nanoseconds.

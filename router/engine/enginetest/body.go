@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"adpdeck/router/model"
@@ -46,6 +48,11 @@ type body struct {
 	} `json:"conversation_params"`
 	NVExt *nvext `json:"nvext"`
 
+	TemplateArgs map[string]json.RawMessage `json:"chat_template_kwargs"`
+	Documents    json.RawMessage            `json:"documents"`
+	Effort       *string                    `json:"reasoning_effort"`
+	vllm         bool                       // whose template sees its arguments
+
 	// SGLang's /generate.
 	Text     json.RawMessage `json:"text"`
 	InputIDs json.RawMessage `json:"input_ids"`
@@ -66,9 +73,27 @@ const trtFields = ` model messages prompt input instructions tools tool_choice s
  conversation_params agent_hierarchy mm_processor_kwargs media_io_kwargs store metadata reasoning text truncation
  parallel_tool_calls previous_response_id prompt_cache_key client_metadata service_tier safety_identifier `
 
+// knowsField reports whether trtllm-serve has a field in its requests.
+func (e *Engine) knowsField(name string) bool {
+	return slices.Contains(strings.Fields(trtFields), name) && (name != "conversation_params" || !e.habits.Load().OldSchema)
+}
+
+// schema is FastAPI's description of the requests, of which only their fields are
+// here.
+func (e *Engine) schema(w http.ResponseWriter, _ *http.Request) {
+	fields := object{}
+	for _, f := range strings.Fields(trtFields) {
+		if e.knowsField(f) {
+			fields[f] = object{"title": f}
+		}
+	}
+	request := object{"type": "object", "additionalProperties": false, "properties": fields}
+	writeJSON(w, http.StatusOK, object{"openapi": "3.1.0", "components": object{"schemas": object{"ChatCompletionRequest": request, "CompletionRequest": request}}})
+}
+
 // readBody reads a request's JSON.
 func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) (*body, *apiError) {
-	b := &body{}
+	b := &body{vllm: e.cfg.Kind == model.EngineVLLM}
 	raw, bad := readAll(w, r)
 	if bad == nil {
 		bad = decode(raw, b)
@@ -81,7 +106,7 @@ func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) (*body, *apiEr
 		return nil, bad
 	}
 	for f := range fields {
-		if !slices.Contains(strings.Fields(trtFields), f) {
+		if !e.knowsField(f) {
 			return nil, badRequest(f, "[{'type': 'extra_forbidden', 'loc': ('body', '%s'), 'msg': 'Extra inputs are not permitted'}]", f)
 		}
 	}
@@ -133,6 +158,9 @@ func (b *body) prompt(r model.Route, keep bool) (*tokens, *apiError) {
 		if r == RouteMessages && len(b.System) > 0 {
 			m = append([]message{{Role: "system", Content: b.System}}, m...)
 		}
+		if b.vllm && r == model.RouteChat {
+			t.args = b.arguments()
+		}
 		err = t.chat(m, b.Tools, true)
 	case model.RouteResponses:
 		err = b.responseInput(t)
@@ -154,6 +182,25 @@ func (b *body) prompt(r model.Route, keep bool) (*tokens, *apiError) {
 		return nil, badRequest("prompt", "the prompt is empty")
 	}
 	return t, nil
+}
+
+// arguments are those that vLLM's chat handler gives to the template: the
+// request's own, and some that it makes of other fields.
+func (b *body) arguments() map[string]json.RawMessage {
+	args := maps.Clone(b.TemplateArgs)
+	if args == nil {
+		args = map[string]json.RawMessage{}
+	}
+	if len(b.Documents) > 0 && string(b.Documents) != "null" {
+		args["documents"] = b.Documents
+	}
+	if b.Effort != nil {
+		args["reasoning_effort"] = json.RawMessage(strconv.Quote(*b.Effort))
+		if args["enable_thinking"] == nil {
+			args["enable_thinking"] = json.RawMessage(strconv.FormatBool(*b.Effort != "none"))
+		}
+	}
+	return args
 }
 
 // plain appends a prompt: a string or a list of token ids.

@@ -184,8 +184,8 @@ func leastLoaded(ranks []*rank) *rank {
 }
 
 // conversation reads TensorRT-LLM's conversation id: body first, then the first
-// header that is not blank. The chat route reads both, completions the body only.
-func conversation(r model.Route, header http.Header, b *body) (string, *apiError) {
+// header that is not blank, on chat and completions alike.
+func (e *Engine) conversation(r model.Route, header http.Header, b *body) (string, *apiError) {
 	if b.Conversation != nil {
 		id := strings.TrimSpace(string(b.Conversation.ID))
 		if id == "" {
@@ -193,7 +193,7 @@ func conversation(r model.Route, header http.Header, b *body) (string, *apiError
 		}
 		return id, nil
 	}
-	if r != model.RouteChat {
+	if r != model.RouteChat && r != model.RouteCompletions || e.habits.Load().OldSchema {
 		return "", nil
 	}
 	for _, name := range []string{

@@ -201,7 +201,8 @@ func TestTensorRTConversations(t *testing.T) {
 			var status int
 			var o object
 			if id == "d" {
-				status, o = ask(t, e, model.RouteChat, "turn", nil, "X-Correlation-ID", id, "X-Session-ID", " ")
+				route := []model.Route{model.RouteChat, model.RouteCompletions}[turn%2] // both handlers read the headers
+				status, o = ask(t, e, route, "turn", nil, "X-Correlation-ID", id, "X-Session-ID", " ")
 			} else {
 				status, o = ask(t, e, model.RouteChat, "turn", params(" "+id+" "), "X-Session-ID", "not this one")
 			}

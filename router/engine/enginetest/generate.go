@@ -93,7 +93,7 @@ func (e *Engine) job(route model.Route, bound int, r *http.Request, b *body) (jo
 	}
 	switch e.cfg.Kind {
 	case model.EngineTRTLLM:
-		if j.conv, bad = conversation(route, r.Header, b); bad != nil {
+		if j.conv, bad = e.conversation(route, r.Header, b); bad != nil {
 			return j, bad
 		}
 	case model.EngineDynamo:

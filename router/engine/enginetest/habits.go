@@ -33,6 +33,9 @@ type Habits struct {
 	NoCachedTokens bool `json:"no_cached_tokens"`
 	// OmitZeroCached leaves them out only when nothing was cached, as vLLM does.
 	OmitZeroCached bool `json:"omit_zero_cached"`
+	// OldSchema makes trtllm-serve one from before conversation_params
+	// (TensorRT-LLM#15452): it refuses the field and reads no conversation header.
+	OldSchema bool `json:"old_schema"`
 
 	EventHabits
 	MetricHabits

@@ -1,10 +1,12 @@
 package enginetest
 
 import (
+	"encoding/json"
 	"net"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"adpdeck/router/model"
 )
@@ -43,6 +45,7 @@ func (e *Engine) own(mux *http.ServeMux, rank int) {
 	case model.EngineTRTLLM:
 		mux.HandleFunc("GET /health_generate", e.health)
 		mux.HandleFunc("GET /version", e.showVersion)
+		mux.HandleFunc("GET /openapi.json", e.schema)
 		mux.HandleFunc("GET /metrics", e.iterationStats)
 		mux.HandleFunc("POST /kv_cache_events", e.cacheEvents)
 		mux.HandleFunc("GET /server_info", func(w http.ResponseWriter, _ *http.Request) {
@@ -62,15 +65,20 @@ func (e *Engine) showVersion(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, object{"version": e.version()})
 }
 
-// health: an empty 200; a Dynamo frontend always answers 200 and says in its body
-// whether it has workers.
-func (e *Engine) health(w http.ResponseWriter, _ *http.Request) {
+// sglangHealth is how long SGLang waits for the token that its health check has
+// it generate, before it looks for the first time.
+const sglangHealth = time.Second
+
+// health: an empty 200, which SGLang gives after a second; a Dynamo frontend
+// always answers 200 and says in its body whether it has workers.
+func (e *Engine) health(w http.ResponseWriter, r *http.Request) {
 	ready := !e.habits.Load().NotReady
 	if e.dyn != nil {
 		e.dynamoHealth(w, ready)
 		return
 	}
 	switch {
+	case ready && e.cfg.Kind == model.EngineSGLang && !sleep(r.Context(), e.clock, sglangHealth):
 	case ready:
 		w.WriteHeader(http.StatusOK)
 	case e.cfg.Kind == model.EngineTRTLLM:
@@ -136,6 +144,9 @@ func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {
 	t := &tokens{keep: b.ReturnTokenStrs}
 	var err error
 	if len(b.Messages) > 0 {
+		if e.cfg.Kind == model.EngineVLLM {
+			t.args = b.TemplateArgs // and nothing made of other fields
+		}
 		err = t.chat(b.Messages, b.Tools, b.AddGenerationPrompt == nil || *b.AddGenerationPrompt)
 	} else {
 		err = t.plain(b.Prompt, "prompt")
@@ -151,6 +162,8 @@ func (e *Engine) tokenize(w http.ResponseWriter, r *http.Request) {
 	o := object{"count": len(ids), "max_model_len": e.cfg.MaxModelLen, "tokens": ids}
 	if e.cfg.Kind == model.EngineVLLM {
 		o["token_strs"] = t.strs
+	} else { // SGLang tells its tokenizer's, of which most have no limit
+		o["max_model_len"] = json.RawMessage("1000000000000000019884624838656")
 	}
 	writeJSON(w, http.StatusOK, o)
 }

@@ -34,6 +34,7 @@ type tokens struct {
 	ids  []uint32
 	strs []string
 	keep bool
+	args map[string]json.RawMessage // of the chat template
 }
 
 func (t *tokens) add(id uint32, s string) {
@@ -101,9 +102,19 @@ type message struct {
 //
 //	<|begin|> (<|start|> role <|sep|> content <|end|>)…  [<|start|>assistant<|sep|>]
 //
-// Tools come first, as a message of their own.
+// The template's arguments and then the tools come first, each as a message of
+// their own.
 func (t *tokens) chat(messages []message, tools json.RawMessage, prompt bool) error {
 	t.special(tokenBegin)
+	if len(t.args) > 0 {
+		args, err := json.Marshal(t.args)
+		if err != nil {
+			return fmt.Errorf("chat_template_kwargs: %w", err)
+		}
+		t.open("arguments")
+		t.text(string(args))
+		t.special(tokenEnd)
+	}
 	if len(tools) > 0 && string(tools) != "null" {
 		t.open("tools")
 		t.text(string(tools))

@@ -145,6 +145,20 @@ func (p *Plan) converse(kind model.EngineKind, how model.Steering, route model.R
 	p.Channel = ChannelConversation
 }
 
+// ConversationByHeader tells the conversation by its header alone, for a
+// trtllm-serve older than the field conversation_params: it refuses requests with
+// fields that it does not know.
+func (p *Plan) ConversationByHeader(conv string) {
+	for i := range p.Body {
+		if p.Body[i].Name == fieldConversation {
+			p.Body[i].JSON = nil
+		}
+	}
+	if p.Channel == ChannelConversation {
+		p.Header.Set(headerSession, headerText(conv))
+	}
+}
+
 func conversationJSON(conv string) []byte {
 	b, err := json.Marshal(map[string]string{"conversation_id": conv})
 	if err != nil { // a map of strings always has a JSON form
@@ -217,7 +231,8 @@ func conversationFields(kind model.EngineKind) []string {
 	case model.EngineTRTLLM:
 		return []string{fieldConversation}
 	case model.EngineDynamo:
-		return []string{"nvext.session_control", "nvext.agent_context.session_id"}
+		// The context goes as a whole: without its session_id it would be refused.
+		return []string{"nvext.session_control", "nvext.agent_context"}
 	}
 	return nil
 }

@@ -243,10 +243,31 @@ func TestTableIsWholeAndAgreesWithFor(t *testing.T) {
 			t.Errorf("%s %s: header %q", r.Kind, r.Route, r.HeaderName)
 		}
 	}
-	if r := RowOf(model.EngineSGLang, model.RouteResponses); r.Header != Ignored || r.Body != Ignored || r.Port != Heeded {
+	// v0.5.19 ignored both (sglang#38729); OpenAIServingResponses of newer trees reads both.
+	if r := RowOf(model.EngineSGLang, model.RouteResponses); r.Header != Untold || r.Body != Untold || r.Port != Heeded {
 		t.Errorf("sglang responses: %+v", r)
+	}
+	// OpenAIServingResponses and PoolingServing hand no rank to the engine.
+	for _, route := range []model.Route{model.RouteResponses, model.RouteEmbeddings} {
+		if r := RowOf(model.EngineVLLM, route); r.Header != Ignored || r.Port != Heeded {
+			t.Errorf("vllm %s: %+v", route, r)
+		}
 	}
 	if RowOf(model.EngineVLLM, model.RouteExternal) != RowOf(model.EngineVLLM, model.RouteChat) {
 		t.Error("a route that another carries is not read as a chat")
+	}
+}
+
+// TestDynamoIsLeftNoHalfAContext: session_id is required in Dynamo's AgentContext
+// (protocols/common/extensions.rs), so that a context without it is refused.
+func TestDynamoIsLeftNoHalfAContext(t *testing.T) {
+	spec := model.EngineSpec{ID: "d", Kind: model.EngineDynamo, URL: "http://d", Ranks: 2, InstanceID: 1<<63 + 1}
+	plan, err := For(&spec, 1, model.RouteChat, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Edit([]byte(`{"nvext":{"agent_context":{"session_id":"s","parent_session_id":"p"},"extra_fields":["timing"]}}`), plan.Body)
+	if want := `{"nvext":{"extra_fields":["timing","worker_id"]}}`; string(got) != want || err != nil {
+		t.Errorf("%s %v", got, err)
 	}
 }

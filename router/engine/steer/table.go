@@ -78,15 +78,15 @@ func RowOf(kind model.EngineKind, route model.Route) Row {
 	switch kind {
 	case model.EngineVLLM:
 		r.HeaderName, r.Port = headerRank, Heeded
-		r.Header = first(text, Heeded, Untold)
-		r.Source = "vLLM's chat and completions handlers; vllm#42330 for other routes"
+		r.Header = first(text, Heeded, Ignored)
+		r.Source = "vLLM's handlers of chat and completions read it; those of responses and pooling do not"
 	case model.EngineSGLang:
 		r.HeaderName, r.BodyName, r.Port = headerRank, fieldRank, Heeded
 		r.Header, r.Body = first(text, Heeded, Untold), first(text, Heeded, Untold)
 		if route == model.RouteResponses {
-			r.Header, r.Body = Ignored, Ignored
+			r.Header, r.Body = Untold, Untold
 		}
-		r.Source = "sglang#19832; sglang#38729 measured v0.5.19: /v1/responses ignores all"
+		r.Source = "sglang#19832; /v1/responses: sglang#38729 measured that v0.5.19 ignores all, newer handlers read both"
 	case model.EngineTRTLLM:
 		r.ConversationName = "X-Session-ID"
 		r.Conversation = Untold

@@ -118,7 +118,7 @@ func (d *Decoder) batchMap(b *Batch) error {
 			found = true
 		case "ts", "timestamp":
 			b.Time, ok = d.w.float()
-		case "data_parallel_rank", "dp_rank":
+		case "data_parallel_rank", "attn_dp_rank", "dp_rank": // the second is SGLang's name
 			ok = d.rank(b)
 		default:
 			ok = d.w.skip()

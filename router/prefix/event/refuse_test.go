@@ -134,8 +134,9 @@ func TestNoBatchAtAll(t *testing.T) {
 func TestBatchAsMap(t *testing.T) {
 	e := map[string]any{"type": tagRemoved, "block_hashes": []any{1}}
 	for name, v := range map[string]map[string]any{
-		"short names": {"ts": 2.5, "events": []any{e}, "dp_rank": 3},
-		"long names":  {"timestamp": 2.5, "events": []any{e}, "data_parallel_rank": 3, "more": []any{nil, 1}},
+		"short names":   {"ts": 2.5, "events": []any{e}, "dp_rank": 3},
+		"sglang's name": {"ts": 2.5, "events": []any{e}, "attn_dp_rank": 3},
+		"long names":    {"timestamp": 2.5, "events": []any{e}, "data_parallel_rank": 3, "more": []any{nil, 1}},
 	} {
 		var d Decoder
 		var b Batch
