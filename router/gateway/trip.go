@@ -183,7 +183,7 @@ func (t *trip) howItEnded(p any) model.Outcome {
 	switch {
 	case p != nil && p != any(http.ErrAbortHandler):
 		return model.OutcomePanic
-	case t.answered && t.ended.Complete && !t.ended.Failed && t.status < 400 && p == nil:
+	case t.answered && t.ended.Complete && !t.ended.Failed && t.status < 400 && (p == nil || t.ended.Marked):
 		return model.OutcomeOK
 	case t.client.Err() != nil:
 		return model.OutcomeCancelled
