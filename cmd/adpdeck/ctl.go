@@ -179,7 +179,22 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	if reply.Accepted {
 		_ = await(ctx, func() bool { return c.View().State.Version >= reply.Version })
 	}
+	f.offer(&command, &reply)
 	return f.answer(cmd, verb, &reply)
+}
+
+// offer says of a field that there is not which was meant, in place of all of them
+// in one line.
+func (f *ctlFlags) offer(command *model.Command, reply *model.Reply) {
+	if reply.Accepted || reply.Refusal == nil || reply.Refusal.Code != model.RefusedField {
+		return
+	}
+	for _, v := range command.Set {
+		if _, ok := model.FieldByName(v.Field); !ok {
+			reply.Refusal.Next = meant(v.Field)
+			return
+		}
+	}
 }
 
 // unlistedWait is how long a conversation that is not listed is waited for: the

@@ -71,7 +71,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 	}
 	field, target, err := fieldNamed(what)
 	if err != nil {
-		return fmt.Errorf("ctl get %q: want one of %s, or a settings field", what, strings.Join(names, ", "))
+		return fmt.Errorf("ctl get %q: want one of %s, or a settings field; %s", what, strings.Join(names, ", "), meant(what, names...))
 	}
 	value := model.FieldText(&state.Settings, field, target)
 	if f.output == "json" {
