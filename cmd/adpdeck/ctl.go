@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func (f *ctlFlags) verb(verb model.Verb, use, short string, read func(*model.Sta
 func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.State) (model.Command, error)) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	c, state, err := f.connect(ctx)
+	c, state, err := f.connect(ctx, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -240,7 +241,7 @@ func (f *ctlFlags) answer(cmd *cobra.Command, verb model.Verb, reply *model.Repl
 }
 
 // connect waits until the feed is in step and returns its state.
-func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, error) {
+func (f *ctlFlags) connect(ctx context.Context, told io.Writer) (*feed.Client, *model.State, error) {
 	if f.output != "text" && f.output != "json" {
 		return nil, nil, fmt.Errorf("-o %q: want text or json", f.output)
 	}
@@ -267,10 +268,22 @@ func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, err
 		}
 		err = fmt.Errorf("ctl: %s: %sname the feed's address with --feed or %s", address, why, feedEnv)
 	default:
+		if note := otherVersion(v.Link.Server); note != "" {
+			fmt.Fprintln(told, "adpdeck: ctl: "+note)
+		}
 		return c, v.State, nil
 	}
 	_ = c.Close()
 	return nil, nil, err
+}
+
+// otherVersion says what a server of another version means for what is shown, empty
+// for the same one.
+func otherVersion(server string) string {
+	if server == version() {
+		return ""
+	}
+	return fmt.Sprintf("the server is adpdeck %.40q, this is %q: counts that an older one does not know stand as 0; use the same version on both sides", server, version())
 }
 
 func rankArgument(s string) (*model.Target, error) {

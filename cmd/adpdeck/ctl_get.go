@@ -122,7 +122,7 @@ TensorRT-LLM's own file, cluster_config holds Dynamo's parameters.`,
 func (f *ctlFlags) state(cmd *cobra.Command) (*model.State, error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	c, state, err := f.connect(ctx)
+	c, state, err := f.connect(ctx, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
