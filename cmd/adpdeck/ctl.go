@@ -184,20 +184,6 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	return f.answer(cmd, verb, &reply)
 }
 
-// offer says of a field that there is not which was meant, in place of all of them
-// in one line.
-func (f *ctlFlags) offer(command *model.Command, reply *model.Reply) {
-	if reply.Accepted || reply.Refusal == nil || reply.Refusal.Code != model.RefusedField {
-		return
-	}
-	for _, v := range command.Set {
-		if _, ok := model.FieldByName(v.Field); !ok {
-			reply.Refusal.Next = meant(v.Field)
-			return
-		}
-	}
-}
-
 // unlistedWait is how long a conversation that is not listed is waited for: the
 // feed tells changes ten times a second.
 const unlistedWait = 300 * time.Millisecond
@@ -275,15 +261,6 @@ func (f *ctlFlags) connect(ctx context.Context, told io.Writer) (*feed.Client, *
 	}
 	_ = c.Close()
 	return nil, nil, err
-}
-
-// otherVersion says what a server of another version means for what is shown, empty
-// for the same one.
-func otherVersion(server string) string {
-	if server == version() {
-		return ""
-	}
-	return fmt.Sprintf("the server is adpdeck %.40q, this is %q: counts that an older one does not know stand as 0; use the same version on both sides", server, version())
 }
 
 func rankArgument(s string) (*model.Target, error) {

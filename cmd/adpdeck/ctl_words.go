@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +27,20 @@ func meant(name string, more ...string) string {
 		return listFields
 	}
 	return "did you mean " + strings.Join(near, " or ") + "? " + listFields
+}
+
+// offer says of a field that there is not which was meant, in place of all of them
+// in one line.
+func (f *ctlFlags) offer(command *model.Command, reply *model.Reply) {
+	if reply.Accepted || reply.Refusal == nil || reply.Refusal.Code != model.RefusedField {
+		return
+	}
+	for _, v := range command.Set {
+		if _, ok := model.FieldByName(v.Field); !ok {
+			reply.Refusal.Next = meant(v.Field)
+			return
+		}
+	}
 }
 
 // nearest are the names that are a few letters away from the one given or hold all
@@ -78,4 +93,13 @@ func distance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// otherVersion says what a server of another version means for what is shown, empty
+// for the same one.
+func otherVersion(server string) string {
+	if server == version() {
+		return ""
+	}
+	return fmt.Sprintf("the server is adpdeck %.40q, this is %q: counts that an older one does not know stand as 0; use the same version on both sides", server, version())
 }
