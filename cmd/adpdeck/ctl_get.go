@@ -141,11 +141,11 @@ func printSettings(w io.Writer, s *model.State) {
 }
 
 func printWorkers(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS")
+	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
-			dash(string(x.Steering)), x.Waiting, x.Restarts)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
+			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
 	}
 }
 

@@ -44,3 +44,12 @@ func TestDistanceIsAMetric(t *testing.T) {
 		}
 	})
 }
+
+// TestCtlSaysWhyAWorkerIsDown: /health does not, since anybody may read it.
+func TestCtlSaysWhyAWorkerIsDown(t *testing.T) {
+	var out strings.Builder
+	printWorkers(&out, &model.State{Workers: []model.Worker{{ID: "w", Liveness: model.LiveDown, LivenessWhy: "host engine-7.corp is not known"}, {ID: "v"}}})
+	if got := out.String(); !strings.Contains(got, "engine-7.corp") || !strings.HasSuffix(got, "\t-\n") {
+		t.Error(got)
+	}
+}
