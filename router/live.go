@@ -125,13 +125,13 @@ func (r *Router) inherit(w *worker, from int) {
 	}
 }
 
+// whyDown says in an error that a rank does not answer. The cause is not in it:
+// clients are told errors, and causes name addresses. It stands in the worker's
+// state and in the events.
 func (w *worker) whyDown(rank int) string {
 	text := fmt.Sprintf("%s does not answer since %s", w.spec.ID, w.live.at.Format("15:04:05"))
 	if rank >= 0 {
 		text = fmt.Sprintf("%s/%d does not answer since %s", w.spec.ID, rank, w.live.at.Format("15:04:05"))
-	}
-	if w.live.why != "" {
-		text += ": " + w.live.why
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -145,7 +146,7 @@ func (f *ctlFlags) verb(verb model.Verb, use, short string, read func(*model.Sta
 func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.State) (model.Command, error)) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	c, state, err := f.connect(ctx)
+	c, state, err := f.connect(ctx, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -179,6 +180,7 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	if reply.Accepted {
 		_ = await(ctx, func() bool { return c.View().State.Version >= reply.Version })
 	}
+	f.offer(&command, &reply)
 	return f.answer(cmd, verb, &reply)
 }
 
@@ -225,7 +227,7 @@ func (f *ctlFlags) answer(cmd *cobra.Command, verb model.Verb, reply *model.Repl
 }
 
 // connect waits until the feed is in step and returns its state.
-func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, error) {
+func (f *ctlFlags) connect(ctx context.Context, told io.Writer) (*feed.Client, *model.State, error) {
 	if f.output != "text" && f.output != "json" {
 		return nil, nil, fmt.Errorf("-o %q: want text or json", f.output)
 	}
@@ -255,6 +257,9 @@ func (f *ctlFlags) connect(ctx context.Context) (*feed.Client, *model.State, err
 		}
 		err = fmt.Errorf("ctl: %s: %s", address, why)
 	default:
+		if note := otherVersion(v.Link.Server); note != "" {
+			fmt.Fprintln(told, "adpdeck: ctl: "+note)
+		}
 		return c, v.State, nil
 	}
 	_ = c.Close()

@@ -72,7 +72,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 	}
 	field, target, err := fieldNamed(what)
 	if err != nil {
-		return fmt.Errorf("ctl get %q: want one of %s, or a settings field", what, strings.Join(names, ", "))
+		return fmt.Errorf("ctl get %q: want one of %s, or a settings field; %s", what, strings.Join(names, ", "), meant(what, names...))
 	}
 	value := model.FieldText(&state.Settings, field, target)
 	if f.output == "json" {
@@ -146,7 +146,7 @@ func exported(s model.Settings, file []string) (*settings.Document, error) {
 func (f *ctlFlags) state(cmd *cobra.Command) (*model.State, error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), f.timeout)
 	defer cancel()
-	c, state, err := f.connect(ctx)
+	c, state, err := f.connect(ctx, cmd.ErrOrStderr())
 	if err != nil {
 		return nil, err
 	}
@@ -165,11 +165,11 @@ func printSettings(w io.Writer, s *model.State) {
 }
 
 func printWorkers(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS")
+	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
-			dash(string(x.Steering)), x.Waiting, x.Restarts)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
+			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"adpdeck/feed"
+	"adpdeck/feed/feedtest"
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
 )
@@ -126,5 +128,27 @@ func TestCtlRefusals(t *testing.T) {
 	var o, e bytes.Buffer
 	if code := run(context.Background(), []string{"ctl", "--feed", "127.0.0.1:1", "get", "ranks"}, nil, &o, &e); code != 1 || !strings.Contains(e.String(), "--feed") {
 		t.Errorf("no feed there: exit %d, %s", code, e.String())
+	}
+}
+
+// TestCtlNotesAnotherVersion: what an older server does not send is unknown where
+// that can be, and said to be nothing to rely on where it cannot.
+func TestCtlNotesAnotherVersion(t *testing.T) {
+	if otherVersion(version()) != "" {
+		t.Error("the same version is another one")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := []byte(`{"kind":"snapshot","epoch":"e","seq":1,"part":1,"state":{"version":1,"totals":{},"workers":[{"id":"w"}],"ranks":[{"target":{"worker":"w","rank":0}}]}}`)
+	s := feedtest.Serve(ln, feedtest.Send(feedtest.Hello("e"), old), feedtest.Deaf())
+	defer s.Close()
+	var out, told bytes.Buffer
+	if code := run(t.Context(), []string{"ctl", "--feed", ln.Addr().String(), "get", "ranks", "-o", "json"}, strings.NewReader(""), &out, &told); code != 0 {
+		t.Fatal(told.String())
+	}
+	if !strings.Contains(told.String(), `the server is adpdeck "scripted"`) || !strings.Contains(out.String(), `"hit":null`) {
+		t.Errorf("%s\n%s", told.String(), out.String())
 	}
 }

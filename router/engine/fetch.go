@@ -81,20 +81,32 @@ func plain(err error, timeout time.Duration) string {
 		if timeout == 0 {
 			return "no answer in time"
 		}
-		return fmt.Sprintf("no answer within %v", timeout)
+		return noAnswerWithin(timeout)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
+		return wordsRefused
 	case errors.Is(err, syscall.ECONNRESET):
-		return "connection reset"
+		return wordsReset
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the connection ended before its answer did"
+		return wordsEnded
 	case errors.As(err, &dns):
 		return "host " + dns.Name + " is not known"
 	case errors.As(err, &op) && op.Timeout():
-		return "no connection within " + dialTimeout.String()
+		return wordsNoConnection
 	}
 	return cut(err.Error())
 }
+
+// What plain says that names nobody.
+const (
+	wordsRefused = "connection refused"
+	wordsReset   = "connection reset"
+	wordsEnded   = "the connection ended before its answer did"
+	wordsDoubt   = " requests in a row got no answer, though the engine answers"
+)
+
+var wordsNoConnection = "no connection within " + dialTimeout.String()
+
+func noAnswerWithin(d time.Duration) string { return fmt.Sprintf("no answer within %v", d) }
 
 // errTimeout is for callers that count a wait of their own as one.
 var errTimeout = errors.New("timeout")

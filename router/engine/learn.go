@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"adpdeck/router/engine/scrape"
@@ -14,23 +15,34 @@ import (
 )
 
 // learn asks the engine what it is: at once, when it has come back or begun
-// anew, and now and then.
+// anew, and now and then. Where each rank has an address of its own all are
+// asked; one that does not answer hides none of the others.
 func (w *worker) learn(ctx context.Context) {
 	var schema time.Time // when it was read
 	for {
-		whole := w.askModels(ctx)
-		switch {
-		case w.spec.Kind == model.EngineSGLang:
-			whole = w.askInfo(ctx) && whole
-		case w.spec.Kind == model.EngineTRTLLM && time.Since(schema) >= schemaPeriod:
+		var missing atomic.Bool
+		var wg sync.WaitGroup
+		for _, d := range w.doors {
+			wg.Go(func() {
+				whole := w.askModels(ctx, d)
+				if w.spec.Kind == model.EngineSGLang {
+					whole = w.askInfo(ctx, d) && whole
+				}
+				if !whole {
+					missing.Store(true)
+				}
+			})
+		}
+		if w.spec.Kind == model.EngineTRTLLM && time.Since(schema) >= schemaPeriod {
 			if w.askSchema(ctx) {
 				schema = time.Now()
 			} else {
-				whole = false
+				missing.Store(true)
 			}
 		}
+		wg.Wait()
 		wait := learnPeriod
-		if !whole {
+		if missing.Load() {
 			wait = learnRetry
 		}
 		if !pause(ctx, w.f.o.spread(wait), w.again) {
@@ -39,9 +51,9 @@ func (w *worker) learn(ctx context.Context) {
 	}
 }
 
-// askModels reads the list of models.
-func (w *worker) askModels(ctx context.Context) bool {
-	a, err := w.fetch(ctx, under(w.doors[0].base, "/v1/models"), nil, scrape.MaxPageBytes, learnTimeout)
+// askModels reads one address's list of models.
+func (w *worker) askModels(ctx context.Context, d *door) bool {
+	a, err := w.fetch(ctx, under(d.base, "/v1/models"), nil, scrape.MaxPageBytes, learnTimeout)
 	if err != nil {
 		return false
 	}
@@ -50,21 +62,8 @@ func (w *worker) askModels(ctx context.Context) bool {
 		return false
 	}
 	w.mu.Lock()
-	l := &w.learnt
-	same := l.modelsKnown && slices.EqualFunc(l.models, models, func(a, b scrape.Model) bool { return a.ID == b.ID })
-	l.models, l.modelsKnown = models, true
-	changed := !same
-	var not []string
-	for _, m := range w.spec.Models {
-		if !slices.ContainsFunc(models, func(o scrape.Model) bool { return o.ID == m }) {
-			not = append(not, m)
-		}
-	}
-	words := ""
-	if len(not) > 0 && w.spec.Kind != model.EngineDynamo {
-		words = fmt.Sprintf("models: %s in the settings, not by its list", cut(strings.Join(not, ", ")))
-	}
-	changed = l.agree("models", words) || changed
+	d.said.models, d.said.modelsKnown = models, true
+	changed := w.learnt.take(w.doors)
 	w.mu.Unlock()
 	if changed {
 		nudge(w.poke)
@@ -84,10 +83,10 @@ func (w *worker) askSchema(ctx context.Context) bool {
 	return true
 }
 
-// askInfo reads SGLang's description of itself.
-func (w *worker) askInfo(ctx context.Context) bool {
+// askInfo reads SGLang's description of itself from one address.
+func (w *worker) askInfo(ctx context.Context, d *door) bool {
 	for _, path := range []string{"/server_info", "/get_server_info"} {
-		a, err := w.fetch(ctx, under(w.doors[0].base, path), nil, scrape.MaxPageBytes, learnTimeout)
+		a, err := w.fetch(ctx, under(d.base, path), nil, scrape.MaxPageBytes, learnTimeout)
 		if err != nil {
 			return false
 		}
@@ -98,7 +97,7 @@ func (w *worker) askInfo(ctx context.Context) bool {
 		if err != nil {
 			return false
 		}
-		if len(w.doors) > 1 { // a server of one rank tells of the deployment
+		if d.rank != model.NoRank { // a server of one rank tells of the deployment
 			info.Advertised = nil
 		} else {
 			p := scrape.Page{Advert: info.Advert}
@@ -106,8 +105,11 @@ func (w *worker) askInfo(ctx context.Context) bool {
 			info.Advert = p.Advert
 		}
 		w.mu.Lock()
-		changed := w.learnt.advert(fromInfo, &info.Advert)
-		if at := info.Events; at != nil && (w.learnt.events == nil || *w.learnt.events != *at) {
+		d.said.info = &info.Advert
+		advert, words := together(w.doors)
+		changed := w.learnt.agree("ranks' server info", words)
+		changed = w.learnt.advert(fromInfo, &advert) || changed
+		if at := info.Events; at != nil && d.rank == model.NoRank && (w.learnt.events == nil || *w.learnt.events != *at) {
 			w.learnt.events, changed = at, true
 		}
 		if changed {

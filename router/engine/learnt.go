@@ -137,15 +137,3 @@ func (l *learnt) disagreements() string {
 	}
 	return strings.Join(all, "; ")
 }
-
-// serves are the models, those of the settings if they name any.
-func (l *learnt) serves() []string {
-	if len(l.spec.Models) > 0 {
-		return l.spec.Models
-	}
-	var ids []string
-	for _, m := range l.models {
-		ids = append(ids, m.ID)
-	}
-	return ids
-}

@@ -78,7 +78,7 @@ func (w *worker) alive(rank int) (up bool, why string) {
 		return false, why
 	}
 	if q := &w.doubts[rank]; q.out {
-		return false, fmt.Sprintf("%d requests in a row got no answer, though the engine answers: %s", failsToDoubt, q.why)
+		return false, fmt.Sprintf("%d%s: %s", failsToDoubt, wordsDoubt, q.why)
 	}
 	return true, ""
 }

@@ -71,6 +71,8 @@ type door struct {
 	// heard is the fleet's age when a request through it was last answered, in
 	// nanoseconds.
 	heard atomic.Int64
+	// said is what its server has said of itself, guarded by the worker's mu.
+	said said
 }
 
 func newWorker(f *Fleet, spec *model.EngineSpec) (*worker, error) {

@@ -50,6 +50,7 @@ func (g *Gateway) request(r *http.Request, ask *routeAsk) (*model.Request, model
 		ask.Tenant = tenant
 	}
 	ask.Conversation = strings.TrimSpace(ask.Conversation)
+	ask.Model, ask.LoRAName = g.placed(ask.Model, ask.LoRAName)
 	how := ask.Route
 	switch how {
 	case "":

@@ -23,6 +23,8 @@ type Engines interface {
 	// which of their ranks answer, in the same order.
 	Workers() []model.EngineSpec
 	Health() []engine.WorkerHealth
+	// Adapters are the LoRA adapters that are known to be ones.
+	Adapters() []engine.Adapter
 	// Failed and Answered tell what was seen in passing: the engine could not be
 	// reached or broke off, or it sent the head of an answer.
 	Failed(t model.Target, err error)

@@ -397,7 +397,7 @@ func TestSeriesAreOfLiveWorkers(t *testing.T) {
 // reason, and other requests to go elsewhere.
 func TestDownRanks(t *testing.T) {
 	g := newRig(t, rigOptions{spec: headersOn})
-	if err := g.router.Live("w0", model.NoRank, false, "connection refused"); err != nil {
+	if err := g.router.Live("w0", model.NoRank, false, "host engine-7.corp is not known"); err != nil {
 		t.Fatal(err)
 	}
 	for range 8 {
@@ -406,7 +406,13 @@ func TestDownRanks(t *testing.T) {
 		}
 	}
 	resp, body := g.post(t, "/v1/chat/completions", `{}`, "X-Adpdeck-Worker", "w0", "X-Adpdeck-Rank", "1")
-	if resp.StatusCode != 503 || !strings.Contains(body, "rank_down") || !strings.Contains(body, "connection refused") {
+	if resp.StatusCode != 503 || !strings.Contains(body, "rank_down") || !strings.Contains(body, "does not answer since") || strings.Contains(body, "corp") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if err := g.router.Live("w1", model.NoRank, false, "dial tcp 10.0.0.1:80: no route to host"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, body = g.post(t, "/v1/chat/completions", `{}`); resp.StatusCode != 503 || !strings.Contains(body, "4 ranks do not answer") || strings.Contains(body, "corp") || strings.Contains(body, "10.0") {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 }

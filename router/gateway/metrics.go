@@ -28,31 +28,34 @@ type metrics struct {
 	before    prometheus.Histogram // until the request left for its engine
 	retries   prometheus.Counter
 	abandoned prometheus.Counter
-	sources   *prometheus.CounterVec // of conversation ids
-	prompts   *prometheus.CounterVec // how blocks were known
-	tokens    *prometheus.CounterVec // predicted, cached, prompt
-	unknown   prometheus.Counter     // answers without cached tokens
+	// unfinished are counted among the errors of outcomes too.
+	unfinished prometheus.Counter
+	sources    *prometheus.CounterVec // of conversation ids
+	prompts    *prometheus.CounterVec // how blocks were known
+	tokens     *prometheus.CounterVec // predicted, cached, prompt
+	unknown    prometheus.Counter     // answers without cached tokens
 }
 
 func newMetrics(g *Gateway) *metrics {
 	times := []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	short := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5, 1, 5, 30}
 	m := &metrics{
-		registry:  prometheus.NewRegistry(),
-		requests:  counters("requests_total", "Requests that ended, by route and HTTP status; 499: the client went before an answer.", "route", "code"),
-		outcomes:  counters("outcomes_total", "Requests that ended, by what became of them.", "outcome"),
-		open:      prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "adpdeck", Subsystem: "gateway", Name: "open_requests", Help: "Requests being carried."}, []string{"route"}),
-		duration:  prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "adpdeck", Subsystem: "gateway", Name: "request_seconds", Help: "From arrival to the end.", Buckets: times}, []string{"route"}),
-		ttft:      histogram("first_token_seconds", "From arrival to the first event of a stream.", times),
-		before:    histogram("before_engine_seconds", "From arrival to the request's leaving for its engine: reading, routing, waiting for room.", short),
-		retries:   counter("retries_total", "Requests that were sent again to another target."),
-		abandoned: counter("abandoned_total", "Placements of /v1/route that nobody ended in time."),
-		sources:   counters("conversations_total", "Requests by where their conversation id came from; none: keyless.", "source"),
-		prompts:   counters("prompts_total", "Requests by how the blocks of their prompt were known.", "how"),
-		tokens:    counters("prompt_tokens_total", "Prompt tokens of requests whose tokens were known and whose engine said how many it had cached: all, those cached, and those predicted to be.", "kind"),
-		unknown:   counter("cached_unknown_total", "Answers whose engine did not say how many prompt tokens it had cached."),
+		registry:   prometheus.NewRegistry(),
+		requests:   counters("requests_total", "Requests that ended, by route and HTTP status; 499: the client went before an answer.", "route", "code"),
+		outcomes:   counters("outcomes_total", "Requests that ended, by what became of them.", "outcome"),
+		open:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "adpdeck", Subsystem: "gateway", Name: "open_requests", Help: "Requests being carried."}, []string{"route"}),
+		duration:   prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "adpdeck", Subsystem: "gateway", Name: "request_seconds", Help: "From arrival to the end.", Buckets: times}, []string{"route"}),
+		ttft:       histogram("first_token_seconds", "From arrival to the first event of a stream.", times),
+		before:     histogram("before_engine_seconds", "From arrival to the request's leaving for its engine: reading, routing, waiting for room.", short),
+		retries:    counter("retries_total", "Requests that were sent again to another target."),
+		abandoned:  counter("abandoned_total", "Placements of /v1/route that nobody ended in time."),
+		unfinished: counter("unfinished_streams_total", "Streams that their engine ended without the event that ends them, data: [DONE] or the response's last."),
+		sources:    counters("conversations_total", "Requests by where their conversation id came from; none: keyless.", "source"),
+		prompts:    counters("prompts_total", "Requests by how the blocks of their prompt were known.", "how"),
+		tokens:     counters("prompt_tokens_total", "Prompt tokens of requests whose tokens were known and whose engine said how many it had cached: all, those cached, and those predicted to be.", "kind"),
+		unknown:    counter("cached_unknown_total", "Answers whose engine did not say how many prompt tokens it had cached."),
 	}
-	m.registry.MustRegister(m.requests, m.outcomes, m.open, m.duration, m.ttft, m.before, m.retries, m.abandoned,
+	m.registry.MustRegister(m.requests, m.outcomes, m.open, m.duration, m.ttft, m.before, m.retries, m.abandoned, m.unfinished,
 		m.sources, m.prompts, m.tokens, m.unknown, &targets{g: g}, collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

@@ -91,7 +91,10 @@ func (g *Gateway) query(w http.ResponseWriter, r *http.Request) {
 		refuse(w, refusal(http.StatusServiceUnavailable, "no_block_size", "no engine has named its block size yet: ask again when one has joined").after(1))
 		return
 	}
-	req := &model.Request{Conv: model.ConvKey{Model: ask.ModelName}}
+	if !byHash {
+		ask.ModelName, ask.LoRAName = g.placed(ask.ModelName, ask.LoRAName)
+	}
+	req := &model.Request{Conv: model.ConvKey{Model: ask.ModelName}, LoRA: ask.LoRAName}
 	if byHash {
 		req.Locals, req.BlockTokens, req.PromptTokens = ask.BlockHashes, block, block*len(ask.BlockHashes)
 	} else {

@@ -45,6 +45,7 @@ type fakeEngines struct {
 	client   *http.Transport
 	dumb     string   // the worker without a tokenizer
 	asked    []string // the workers whose tokenizer was asked
+	loras    []engine.Adapter
 }
 
 func (f *fakeEngines) Upstream(t model.Target, route model.Route, conv string) (engine.Upstream, error) {
@@ -87,6 +88,8 @@ func (f *fakeEngines) Tokenize(_ context.Context, worker string, _ model.Route, 
 }
 
 func (f *fakeEngines) Models() []byte { return []byte(`{"object":"list","data":[{"id":"m"}]}`) }
+
+func (f *fakeEngines) Adapters() []engine.Adapter { return f.loras }
 
 func (f *fakeEngines) Workers() []model.EngineSpec {
 	f.mu.Lock()

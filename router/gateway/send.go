@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"adpdeck/router/engine"
@@ -229,18 +230,39 @@ func (t *trip) answer(resp *http.Response) {
 	for _, name := range ownHeaders {
 		resp.Header.Del(name)
 	}
+	for name := range resp.Header {
+		// Whether pages of other sites may read what is here is not the engine's to
+		// say: they may not.
+		if strings.HasPrefix(name, "Access-Control-") {
+			delete(resp.Header, name)
+		}
+	}
 	t.targetHeaders(resp.Header)
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	o := tap.Options{Events: kind == "text/event-stream", End: t.bodyEnded}
+	if enc := resp.Header.Get("Content-Encoding"); enc != "" && !strings.EqualFold(enc, "identity") {
+		o.Opaque = true // it was not asked for
+	}
 	if resp.StatusCode < 300 {
 		o.First, o.Progress = t.firstEvent, t.progress
-		o.HideUsage = t.hide
+		o.HideUsage, o.Ending = t.hide, endingOf(t.route)
 	}
-	if o.Events && o.HideUsage {
+	if o.Events && o.HideUsage && !o.Opaque {
 		resp.Header.Del("Content-Length")
 		resp.ContentLength = -1
 	}
 	resp.Body = tap.New(resp.Body, o)
+}
+
+// endingOf is how all engines end a stream of the route.
+func endingOf(route model.Route) tap.Ending {
+	switch route {
+	case model.RouteChat, model.RouteCompletions:
+		return tap.EndsDone
+	case model.RouteResponses:
+		return tap.EndsResponse
+	}
+	return tap.EndsWithBody
 }
 
 var ownHeaders = [...]string{"X-Adpdeck-Worker", "X-Adpdeck-Rank", "X-Adpdeck-Decision"}

@@ -105,7 +105,8 @@ func (t *trip) read(r *http.Request) error {
 		return refusal(http.StatusBadRequest, "bad_request", "the field model is not text: name a model of /v1/models")
 	}
 	source := convid.None
-	t.req.Conv.Model = strings.Clone(name.Str) // it is kept, the body is not
+	// It is kept, the body is not.
+	t.req.Conv.Model, t.req.LoRA = t.g.adapter(t.doc, strings.Clone(name.Str))
 	if t.req.Conv.ID, source, err = convid.Read(t.doc, r.Header); err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (t *trip) read(r *http.Request) error {
 		return err
 	}
 	t.hide = hidesUsage(t.route, t.doc)
-	p := t.g.prompts.Read(t.ctx, prompt.Source{Route: t.route, Doc: t.doc, Conv: t.req.Conv})
+	p := t.g.prompts.Read(t.ctx, prompt.Source{Route: t.route, Doc: t.doc, Conv: t.req.Conv, LoRA: t.req.LoRA})
 	p.Fill(&t.req)
 	t.predicted = len(p.Locals) > 0 && !p.Guessed
 	t.g.metrics.prompt(p.How)
@@ -183,7 +184,7 @@ func (t *trip) howItEnded(p any) model.Outcome {
 	switch {
 	case p != nil && p != any(http.ErrAbortHandler):
 		return model.OutcomePanic
-	case t.answered && t.ended.Complete && !t.ended.Failed && t.status < 400 && p == nil:
+	case t.answered && t.ended.Complete && !t.ended.Failed && t.status < 400 && (p == nil || t.ended.Marked):
 		return model.OutcomeOK
 	case t.client.Err() != nil:
 		return model.OutcomeCancelled

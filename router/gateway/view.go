@@ -28,18 +28,26 @@ type view struct {
 	mu      sync.Mutex // guards what follows
 	at      time.Time
 	workers []model.EngineSpec
+	loras   adapters
 	fails   map[asked]time.Time // until when
 }
 
 // list returns the workers, at most viewTime old. It is not to be written.
 func (v *view) list() []model.EngineSpec {
+	_, list := v.known()
+	return list
+}
+
+// known returns the adapters beside the workers.
+func (v *view) known() (adapters, []model.EngineSpec) {
 	now := v.clock.Now()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.at.IsZero() || now.Sub(v.at) >= viewTime || now.Before(v.at) {
 		v.at, v.workers = now, v.engines.Workers()
+		v.loras = v.engines.Adapters()
 	}
-	return v.workers
+	return v.loras, v.workers
 }
 
 // serves reports that a worker serves a model; one that names none serves all.

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"errors"
+
 	"adpdeck/router/gateway/tap"
 	"adpdeck/router/model"
 )
@@ -24,6 +26,9 @@ func (t *trip) progress(events int) { t.g.router.Output(t.req.ID, events) }
 // which the router then knows already.
 func (t *trip) bodyEnded(e tap.End) {
 	t.ended = e
+	if errors.Is(e.Err, tap.ErrNoEnding) {
+		t.g.metrics.unfinished.Inc()
+	}
 	if e.Err != nil && t.ctx.Err() == nil {
 		t.g.engines.Failed(t.target, e.Err)
 		t.g.log.Info("engine broke off", "target", t.target.String(), "route", t.route, "err", e.Err)

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 
 	"adpdeck/router/model"
 )
@@ -20,6 +22,10 @@ const (
 	ChannelPort         = "port"
 	ChannelConversation = "conversation" // the engine picks and is told the id
 )
+
+// DerivedPrefix begins the id of a conversation that no client named, made of how
+// it begins. No client's id begins with it.
+const DerivedPrefix = "derived:"
 
 // Plan is what a request must carry for one choice of the router.
 type Plan struct {
@@ -35,7 +41,8 @@ type Plan struct {
 
 // For says what a request for rank (inside the worker) must carry. With NoRank,
 // or where the engine picks, it tells the conversation instead, unless that is
-// empty. The spec must have passed the check of its configuration.
+// empty. It is the only way by which an id of a conversation reaches an engine:
+// conv is the one that the router knows it by, made unnameable for other tenants. The spec must have passed the check of its configuration.
 //
 // The error says that the worker has no such rank: nothing is sent elsewhere
 // silently.
@@ -48,8 +55,8 @@ func For(spec *model.EngineSpec, rank int, route model.Route, conv string) (Plan
 		return Plan{}, fmt.Errorf("steer to %s: each of its ranks has its own address, and no rank was chosen; use a router_mode that chooses one", spec.ID)
 	}
 	p := Plan{Header: http.Header{}, Channel: ChannelNone}
-	p.Strip = append(p.Strip, rankHeaders()...)
-	for _, name := range rankFields(spec.Kind) {
+	p.Strip = slices.Concat(rankHeaders(), conversationHeaders(spec.Kind))
+	for _, name := range slices.Concat(rankFields(spec.Kind), conversationFields(spec.Kind)) {
 		p.Body = append(p.Body, Field{Name: name})
 	}
 	if spec.Kind == model.EngineDynamo {
@@ -64,10 +71,6 @@ func For(spec *model.EngineSpec, rank int, route model.Route, conv string) (Plan
 		number += spec.StartRank
 	}
 	p.tell(RowOf(spec.Kind, route), how, strconv.Itoa(number))
-	p.Strip = append(p.Strip, conversationHeaders(spec.Kind)...)
-	for _, name := range conversationFields(spec.Kind) {
-		p.Body = append(p.Body, Field{Name: name})
-	}
 	return p, nil
 }
 
@@ -115,26 +118,29 @@ func (p *Plan) dynamo(spec *model.EngineSpec, how model.Steering, route model.Ro
 }
 
 // converse tells the engine that picks which conversation this is, in place of
-// whatever ids the client sent.
+// whatever ids the client sent. Where the engine is not to be held to
+// conversations it is told only those that the client named itself, in a header:
+// it may be of a release that does not know the field.
 func (p *Plan) converse(kind model.EngineKind, how model.Steering, route model.Route, conv string) {
-	if conv == "" || how != model.SteerConversation {
+	if conv == "" || how != model.SteerConversation && strings.HasPrefix(conv, DerivedPrefix) {
 		return
 	}
 	row := RowOf(kind, route)
-	p.Strip = append(p.Strip, conversationHeaders(kind)...)
-	name := headerSession
+	name := ""
 	inBody := false
 	switch kind {
 	case model.EngineTRTLLM:
-		if row.Conversation == Heeded {
+		name = headerSession
+		if row.Conversation == Heeded && how == model.SteerConversation {
 			inBody = true
 			p.Body = set(p.Body, Field{Name: fieldConversation, JSON: conversationJSON(conv)})
 		}
 	case model.EngineDynamo:
 		name = headerDynamoSession
-		for _, f := range conversationFields(kind) {
-			p.Body = append(p.Body, Field{Name: f})
-		}
+	case model.EngineVLLM:
+		name = headerSession
+	default:
+		return // it reads none
 	}
 	switch text := headerText(conv); {
 	case text == conv:
@@ -142,7 +148,9 @@ func (p *Plan) converse(kind model.EngineKind, how model.Steering, route model.R
 	case !inBody:
 		p.Header.Set(name, text)
 	}
-	p.Channel = ChannelConversation
+	if how == model.SteerConversation {
+		p.Channel = ChannelConversation
+	}
 }
 
 // ConversationByHeader tells the conversation by its header alone, for a
@@ -206,14 +214,17 @@ func rankFields(kind model.EngineKind) []string {
 }
 
 // conversationHeaders are the headers that an engine of the kind reads as the id
-// of a conversation, and would act on against a rank. vLLM has one in newer
-// trees, but a rank goes round all that it balances.
+// of a conversation. What a client put there never passes: one tenant could name
+// another's, and the engine would act on it against a rank.
 func conversationHeaders(kind model.EngineKind) []string {
 	switch kind {
+	case model.EngineVLLM:
+		return []string{headerSession} // in newer trees
 	case model.EngineTRTLLM:
 		return []string{
 			"X-Claude-Code-Session-Id", "X-Claude-Session-Id", headerSession,
 			"X-Correlation-Id", "X-Session-Affinity", "X-Multi-Turn-Session-Id",
+			"X-Trtllm-Subagent-Affinity-Id", "X-Trtllm-Subagent-Affinity-Auth",
 		}
 	case model.EngineDynamo:
 		return []string{
@@ -228,8 +239,10 @@ func conversationHeaders(kind model.EngineKind) []string {
 // conversationFields are the same in the body.
 func conversationFields(kind model.EngineKind) []string {
 	switch kind {
-	case model.EngineTRTLLM:
-		return []string{fieldConversation}
+	case model.EngineVLLM:
+		return []string{"session_id", "vllm_xargs.session_id"}
+	case model.EngineTRTLLM: // the last three in newer trees, where nothing else names one
+		return []string{fieldConversation, "prompt_cache_key", "client_metadata.thread_id", "client_metadata.session_id"}
 	case model.EngineDynamo:
 		// The context goes as a whole: without its session_id it would be refused.
 		return []string{"nvext.session_control", "nvext.agent_context"}

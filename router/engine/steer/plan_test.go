@@ -96,8 +96,24 @@ func TestForTellsTheRankWhereTheEngineReadsIt(t *testing.T) {
 			spec: trtllm, rank: model.NoRank, route: model.RouteChat,
 			header: http.Header{}, body: `{"model":"m"}`, channel: "none",
 		},
-		"trtllm told nothing by override": {
+		"trtllm by override: only what the client named, as others are told it": {
 			spec: with(trtllm, steered(model.SteerNone)), rank: model.NoRank, route: model.RouteChat, conv: "c",
+			header: http.Header{"X-Session-Id": {"c"}}, body: `{"model":"m"}`, channel: "none",
+		},
+		"trtllm by override: nothing that was derived": {
+			spec: with(trtllm, steered(model.SteerNone)), rank: model.NoRank, route: model.RouteChat, conv: "derived:1",
+			header: http.Header{}, body: `{"model":"m"}`, channel: "none",
+		},
+		"trtllm is told what was derived": {
+			spec: trtllm, rank: model.NoRank, route: model.RouteResponses, conv: "derived:1",
+			header: http.Header{"X-Session-Id": {"derived:1"}}, body: `{"model":"m"}`, channel: "conversation",
+		},
+		"vllm picks": {
+			spec: with(vllm, steered(model.SteerNone)), rank: model.NoRank, route: model.RouteChat, conv: "c",
+			header: http.Header{"X-Session-Id": {"c"}}, body: `{"model":"m"}`, channel: "none",
+		},
+		"sglang picks and reads none": {
+			spec: with(sglang, steered(model.SteerNone)), rank: model.NoRank, route: model.RouteChat, conv: "c",
 			header: http.Header{}, body: `{"model":"m"}`, channel: "none",
 		},
 		"dynamo worker and rank, no float": {
@@ -111,7 +127,7 @@ func TestForTellsTheRankWhereTheEngineReadsIt(t *testing.T) {
 		},
 		"dynamo worker only": {
 			spec: dynamo, rank: model.NoRank, route: model.RouteChat, conv: "c",
-			header: http.Header{"X-Dynamo-Worker-Instance-Id": {"9223372036854775809"}},
+			header: http.Header{"X-Dynamo-Worker-Instance-Id": {"9223372036854775809"}, "X-Dynamo-Session-Id": {"c"}},
 			body:   `{"model":"m","nvext":{"extra_fields":["worker_id"]}}`, channel: "none",
 		},
 		"dynamo picks by session": {
@@ -180,10 +196,7 @@ func TestNothingOfTheClientsOwnChoicePasses(t *testing.T) {
 					h.Del(name)
 				}
 				for name, v := range h {
-					picks, _ := Resolve(with(spec, steered(how)))
-					if slices.Contains(rankHeaders(), name) || !picks.EnginePicks() {
-						t.Errorf("%s %s %s: %s: %s passes", spec.Kind, how, route, name, v)
-					}
+					t.Errorf("%s %s %s: %s: %s passes", spec.Kind, how, route, name, v)
 				}
 				got, err := Edit([]byte(body), p.Body)
 				if err != nil {
@@ -198,6 +211,36 @@ func TestNothingOfTheClientsOwnChoicePasses(t *testing.T) {
 					}
 					if left != want {
 						t.Errorf("%s %s %s: %d foreign ranks pass in %s", spec.Kind, how, route, left, got)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestNoIDOfTheClientsPasses: what a client names in the body reaches no engine
+// that would read it, however that is steered; what the router says does.
+func TestNoIDOfTheClientsPasses(t *testing.T) {
+	t.Parallel()
+	bodies := map[model.EngineKind]string{
+		model.EngineVLLM:   `{"session_id":"theirs","vllm_xargs":{"session_id":"theirs","keep":1}}`,
+		model.EngineTRTLLM: `{"conversation_params":{"conversation_id":"theirs"},"prompt_cache_key":"theirs","client_metadata":{"thread_id":"theirs","session_id":"theirs"}}`,
+		model.EngineDynamo: `{"nvext":{"agent_context":{"session_id":"theirs"},"session_control":{"session_id":"theirs"}}}`,
+	}
+	for _, spec := range []*model.EngineSpec{vllm, trtllm, dynamo} {
+		for _, how := range []model.Steering{model.SteerAuto, model.SteerNone, model.SteerConversation} {
+			if Why(spec.Kind, how) != "" {
+				continue
+			}
+			for _, rank := range []int{0, model.NoRank} {
+				for _, conv := range []string{"", "hashed"} {
+					p, err := For(with(spec, steered(how)), rank, model.RouteChat, conv)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got, err := Edit([]byte(bodies[spec.Kind]), p.Body)
+					if err != nil || strings.Contains(string(got), "theirs") {
+						t.Errorf("%s %s: %s (%v)", spec.Kind, how, got, err)
 					}
 				}
 			}

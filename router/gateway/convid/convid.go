@@ -25,6 +25,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"adpdeck/router/engine/steer"
 	"adpdeck/router/gateway/body"
 	"adpdeck/router/model"
 )
@@ -46,7 +47,7 @@ const (
 
 // DerivedPrefix begins each id that Derive makes. A client's id that begins with
 // it is refused, so that the two never meet.
-const DerivedPrefix = "derived:"
+const DerivedPrefix = steer.DerivedPrefix
 
 // headers name the id, the first one that is not blank wins. The first six are
 // TensorRT-LLM's, in its order; then Dynamo's and Codex's.
@@ -57,7 +58,11 @@ var headers = [...]string{
 
 // fields name it where no header does.
 var fields = [...]struct{ top, path string }{
-	{"nvext", "agent_context.session_id"}, {"client_metadata", "thread_id"}, {"client_metadata", "session_id"},
+	{"nvext", "agent_context.session_id"},
+	{"client_metadata", "thread_id"},
+	{"client_metadata", "session_id"},
+	{"session_id", ""},
+	{"vllm_xargs", "session_id"}, // vLLM's
 }
 
 // Read returns the id that the client sent, "" and None without one. The error
@@ -73,12 +78,14 @@ func Read(d *body.Doc, h http.Header) (string, Source, error) {
 		}
 	}
 	for _, f := range fields {
-		v := d.Get(f.top)
-		if !v.IsObject() {
-			continue
+		v, where := d.Get(f.top), "the body's "+f.top
+		if f.path != "" {
+			if !v.IsObject() {
+				continue
+			}
+			v, where = v.Get(f.path), where+"."+f.path
 		}
-		where := "the body's " + f.top + "." + f.path
-		if v = v.Get(f.path); v.Type != gjson.String {
+		if v.Type != gjson.String {
 			continue
 		}
 		if id, err = check(v.Str, where); id != "" || err != nil {
@@ -205,12 +212,16 @@ func Tenant(h http.Header, header string, fromKey bool) (string, error) {
 
 // ForEngine is the id under which an engine that keeps conversations itself is
 // told of one: the client's, or where there are tenants one that no other
-// tenant's request can name.
+// tenant's request can name. One that was derived keeps its mark.
 func ForEngine(key model.ConvKey) string {
 	if key.ID == "" || key.Tenant == "" {
 		return key.ID
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%d:%s%s", len(key.Tenant), key.Tenant, key.ID)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	id := hex.EncodeToString(h.Sum(nil)[:16])
+	if strings.HasPrefix(key.ID, DerivedPrefix) {
+		return DerivedPrefix + id
+	}
+	return id
 }

@@ -242,3 +242,32 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestVLLMsSessionIsAConversation(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"session_id":" s "}`:                                      "s",
+		`{"vllm_xargs":{"session_id":"x"}}`:                         "x",
+		`{"session_id":"s","client_metadata":{"thread_id":"t"}}`:    "t",
+		`{"session_id":7}`:                                          "",
+		`{"session_id":{"session_id":"s"}}`:                         "",
+		`{"session_id":"s","vllm_xargs":{"session_id":"other"}}`:    "s",
+		`{"session_id":"","vllm_xargs":{"session_id":"the other"}}`: "the other",
+	} {
+		d, err := body.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id, _, err := Read(d, http.Header{}); id != want || err != nil {
+			t.Errorf("%s: %q, %v", text, id, err)
+		}
+	}
+}
+
+// TestDerivedStaysMarked: an engine that is told only what clients name must know
+// one from the other, tenants or not.
+func TestDerivedStaysMarked(t *testing.T) {
+	id := ForEngine(model.ConvKey{Tenant: "t", ID: DerivedPrefix + "1"})
+	if !strings.HasPrefix(id, DerivedPrefix) || id == DerivedPrefix+"1" || strings.HasPrefix(ForEngine(model.ConvKey{Tenant: "t", ID: "1"}), DerivedPrefix) {
+		t.Error(id)
+	}
+}

@@ -24,9 +24,20 @@ type form struct {
 	ends     []int
 	// plain is the prompt itself, where text is that and nothing else.
 	plain bool
-	// more counts the prompts beside the first, moreBytes their length, about.
-	more, moreBytes int
+	// more counts the prompts beside the first, moreTokens their length, of texts
+	// about.
+	more, moreTokens int
+	// beyond says that the engine makes more of it than its tokeniser would when
+	// asked: pictures become tokens, documents and hints are rendered, a text is put
+	// around a gap. What it tells would be taken for what is cached.
+	beyond bool
+	// truncated says that the engine may keep a part of it alone.
+	truncated bool
 }
+
+// beyondTokeniser are the fields that change a prompt and that tokenisers are not
+// asked with.
+var beyondTokeniser = [...]string{"documents", "functions", "reasoning_effort", "mm_processor_kwargs", "suffix"}
 
 // settings are the fields that change how a chat is rendered.
 var settings = [...]string{
@@ -42,12 +53,23 @@ const (
 
 // formOf reads the prompt of a body.
 func formOf(route model.Route, d *body.Doc) form {
-	var f form
+	f := form{truncated: d.Get("truncate_prompt_tokens").Exists() || d.Get("truncation").Str == "auto"}
+	for _, name := range beyondTokeniser {
+		f.beyond = f.beyond || d.Get(name).Exists()
+	}
+	if d.Get("tool_choice").Str == "none" && d.Get("tools").Exists() {
+		f.beyond = true // whether the tools are rendered then is the engine's choice
+	}
 	switch route {
 	case model.RouteChat:
 		f.settings(d)
 		f.list(d.Get("messages"))
 	case model.RouteResponses:
+		// What came before is the engine's to know: the same words after something
+		// else are another prompt.
+		for _, name := range [...]string{"previous_response_id", "conversation", "prompt"} {
+			f.setting(d, name)
+		}
 		f.settings(d)
 		if in := d.Get("instructions"); in.Type == gjson.String {
 			f.text = append(append(f.text, in.Str...), endMessage)
@@ -59,6 +81,7 @@ func formOf(route model.Route, d *body.Doc) form {
 		}
 		f.messages, f.ends = nil, nil // no tokeniser reads them
 	case model.RouteCompletions:
+		f.setting(d, "suffix")
 		f.prompts(d.Get("prompt"))
 	case model.RouteEmbeddings:
 		f.prompts(d.Get("input"))
@@ -68,9 +91,13 @@ func formOf(route model.Route, d *body.Doc) form {
 
 func (f *form) settings(d *body.Doc) {
 	for _, name := range settings {
-		if v := d.Get(name); v.Exists() {
-			f.text = append(append(append(append(f.text, name...), endField), v.Raw...), endMessage)
-		}
+		f.setting(d, name)
+	}
+}
+
+func (f *form) setting(d *body.Doc, name string) {
+	if v := d.Get(name); v.Exists() {
+		f.text = append(append(append(append(f.text, name...), endField), v.Raw...), endMessage)
 	}
 }
 
@@ -108,6 +135,7 @@ func (f *form) field(name string, v gjson.Result) {
 				f.text = append(f.text, text.Str...)
 			} else {
 				// A picture's bytes are not its tokens: its sum stands for them.
+				f.beyond = true
 				f.text = binary.LittleEndian.AppendUint64(f.text, prefix.MediaHash(part.Raw))
 			}
 			f.text = append(f.text, endField)
@@ -123,7 +151,7 @@ func (f *form) field(name string, v gjson.Result) {
 func (f *form) prompts(v gjson.Result) {
 	switch {
 	case v.Type == gjson.String:
-		f.text, f.plain = []byte(v.Str), true
+		f.text, f.plain = append(f.text, v.Str...), !f.beyond
 		return
 	case !v.IsArray():
 		return
@@ -136,11 +164,15 @@ func (f *form) prompts(v gjson.Result) {
 	v.ForEach(func(_, one gjson.Result) bool {
 		if n++; n > 1 {
 			f.more++
-			f.moreBytes += len(one.Raw)
+			if ids, ok := tokens(one.Raw); ok {
+				f.moreTokens += len(ids)
+			} else {
+				f.moreTokens += guess(len(one.Raw))
+			}
 			return true
 		}
 		if one.Type == gjson.String {
-			f.text, f.plain = []byte(one.Str), true
+			f.text, f.plain = append(f.text, one.Str...), !f.beyond
 		} else {
 			f.ids, _ = tokens(one.Raw)
 		}

@@ -60,7 +60,7 @@ func TestTokenPrompts(t *testing.T) {
 		"tokens": {`{"prompt": [1, 2,3,4,5]}`, Prompt{How: Tokens, Tokens: 5, Locals: hashed([]uint32{1, 2, 3, 4}, ""), BlockTokens: 4, Lead: []int32{1, 2, 3, 4, 5}}},
 		"salted": {`{"prompt": [1,2,3,4], "cache_salt": "s"}`, Prompt{How: Tokens, Tokens: 4, Locals: hashed([]uint32{1, 2, 3, 4}, "s"), BlockTokens: 4, Lead: []int32{1, 2, 3, 4}, Salt: "s"}},
 		"nvext":  {`{"prompt": [1], "nvext": {"cache_salt": "s"}}`, Prompt{How: Tokens, Tokens: 1, BlockTokens: 4, Lead: []int32{1}, Salt: "s"}},
-		"two":    {`{"prompt": [[1,2,3,4], [5,6,7,8]], "n": 3}`, Prompt{How: Tokens, Tokens: 7, Children: 5, Locals: hashed([]uint32{1, 2, 3, 4}, ""), BlockTokens: 4, Lead: []int32{1, 2, 3, 4}}},
+		"two":    {`{"prompt": [[1,2,3,4], [5,6,7,8]], "n": 3}`, Prompt{How: Tokens, Tokens: 8, Children: 5, Locals: hashed([]uint32{1, 2, 3, 4}, ""), BlockTokens: 4, Lead: []int32{1, 2, 3, 4}}},
 		"none":   {`{}`, Prompt{How: Unhashed}},
 		"empty":  {`{"prompt": []}`, Prompt{How: Unhashed}},
 		"large":  {`{"prompt": [4294967296]}`, Prompt{How: Unhashed}},

@@ -59,6 +59,8 @@ type Source struct {
 	Route model.Route
 	Doc   *body.Doc
 	Conv  model.ConvKey
+	// LoRA is the adapter as the engine's events name it, "" for the base model.
+	LoRA string
 }
 
 // Prompt is what the router needs to know of a prompt.
@@ -152,18 +154,18 @@ func (r *Reader) Read(ctx context.Context, s Source) Prompt {
 	}
 	f := formOf(s.Route, s.Doc)
 	p := Prompt{How: Unhashed, Salt: salt, Children: children(s.Doc, f.more)}
-	p.Tokens = max(len(f.ids), guess(len(f.text))) + guess(f.moreBytes)
-	h, err := prefix.NewHasher(r.block(), prefix.Seed("", p.Salt))
-	if err != nil || s.Route == model.RouteEmbeddings {
-		return p // the block size is not known, or nothing is cached by blocks
+	p.Tokens = max(len(f.ids), guess(len(f.text))) + f.moreTokens
+	h, err := prefix.NewHasher(r.block(), prefix.Seed(s.LoRA, p.Salt))
+	if err != nil || s.Route == model.RouteEmbeddings || f.truncated {
+		return p // the block size is not known, nothing is cached by blocks, or not what was sent
 	}
-	j := job{r: r, source: s, form: f, hasher: h, more: guess(f.moreBytes)}
+	j := job{r: r, source: s, form: f, hasher: h, more: f.moreTokens}
 	switch {
 	case len(f.ids) > 0:
 		p.How = Tokens
 		j.fill(&p, f.ids, head{})
 	case len(f.text) == 0:
-	case r.opt.Mode == ModeEngine && (f.plain || len(f.messages) > 0) && j.engine(ctx, &p):
+	case r.opt.Mode == ModeEngine && !f.beyond && (f.plain || len(f.messages) > 0) && j.engine(ctx, &p):
 	default:
 		j.guess(&p)
 	}
@@ -174,7 +176,7 @@ func (r *Reader) Read(ctx context.Context, s Source) Prompt {
 // tokeniser said of the same conversation.
 func (j *job) guess(p *Prompt) {
 	p.How, p.Guessed = Text, true
-	j.hasher = j.hasher.WithSeed(prefix.Seed("", p.Salt) + textSeed)
+	j.hasher = j.hasher.WithSeed(prefix.Seed(j.source.LoRA, p.Salt) + textSeed)
 	if !j.source.Conv.Keyless() {
 		j.source.Conv.Tenant += "\x00text"
 	}
@@ -191,7 +193,7 @@ func (r *Reader) ReadRaw(conv model.ConvKey, ids []uint32, text, lora, salt stri
 	if err != nil || p.Tokens == 0 {
 		return p
 	}
-	j := job{r: r, source: Source{Conv: conv}, form: form{ids: ids, text: []byte(text)}, hasher: h}
+	j := job{r: r, source: Source{Conv: conv, LoRA: lora}, form: form{ids: ids, text: []byte(text)}, hasher: h}
 	if p.How = Tokens; len(ids) > 0 {
 		j.fill(&p, ids, head{})
 	} else {

@@ -13,8 +13,10 @@ import (
 // asked for chats alone. It reports false where more than that is in it: an
 // earlier response, tools, pictures, reasoning.
 func asChat(d *body.Doc) (*body.Doc, bool) {
-	for _, name := range [...]string{"previous_response_id", "conversation", "prompt", "tools", "reasoning"} {
-		if d.Get(name).Exists() {
+	for _, name := range [...]string{
+		"previous_response_id", "conversation", "prompt", "tools", "reasoning", "truncation", "chat_template", "chat_template_kwargs",
+	} {
+		if v := d.Get(name); v.Exists() && (name != "truncation" || v.Str != "disabled") {
 			return nil, false
 		}
 	}

@@ -7,6 +7,7 @@ import "bytes"
 const (
 	keepWhole = 64 << 10
 	keepTail  = 8 << 10
+	keepHead  = 512 // of a line beside its end
 )
 
 // keeper keeps bytes that come in pieces: all of them while they are few, their
@@ -38,7 +39,17 @@ func (k *keeper) reset() { k.buf, k.cut = k.buf[:0], false }
 // server-sent events do.
 type lines struct {
 	held   keeper
-	afterR bool // the last byte was \r: a \n now belongs to it
+	head   []byte // the beginning of the line that is too long, or was last
+	afterR bool   // the last byte was \r: a \n now belongs to it
+}
+
+// hold keeps bytes of a line.
+func (l *lines) hold(p []byte) {
+	if !l.held.cut && len(l.held.buf)+len(p) > keepWhole {
+		l.head = append(l.head[:0], l.held.buf[:min(keepHead, len(l.held.buf))]...)
+		l.head = append(l.head, p[:min(keepHead-len(l.head), len(p))]...)
+	}
+	l.held.add(p)
 }
 
 // next takes the bytes of the next line off p. Without a whole line in p it keeps
@@ -59,7 +70,7 @@ func (l *lines) next(p []byte) (line, rest []byte, whole, ok bool) {
 		i = r
 	}
 	if i == len(p) {
-		l.held.add(p)
+		l.hold(p)
 		return nil, nil, false, false
 	}
 	line, rest = p[:i], p[i+1:]
@@ -72,7 +83,7 @@ func (l *lines) next(p []byte) (line, rest []byte, whole, ok bool) {
 	}
 	whole = true
 	if len(l.held.buf) > 0 || l.held.cut {
-		l.held.add(line)
+		l.hold(line)
 		line, whole = l.held.buf, !l.held.cut
 		// The line is read before the buffer is filled again.
 		l.held.reset()
