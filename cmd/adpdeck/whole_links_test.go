@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -187,6 +188,15 @@ func (s *sick) staysUp() {
 	s.until("it is up", func(st *model.State) bool { return workerOf(st, "w0").Liveness == model.LiveUp })
 }
 
+// missed reports that an engine was taken for dead at some time. One that nothing
+// was done to is so only where the machine is too busy for it to answer a check
+// within a second, twice in a row.
+func (w *whole) missed(id string) bool {
+	return slices.ContainsFunc(w.h.live.Snapshot().Events, func(e model.Event) bool {
+		return e.Kind == model.EventEngine && e.Who == id && e.After == string(model.LiveDown)
+	})
+}
+
 // engineLink: an engine that is slow is used, one that is silent is left alone and
 // used again when it is well.
 func (s *sick) engineLink() {
@@ -211,11 +221,10 @@ func (s *sick) engineLink() {
 		})
 	}
 	if s.name == "reset" {
-		seen := len(s.engines[0].Served())
 		cancel()
 		traffic.Wait()
 		s.until("all has ended", func(*model.State) bool { return s.books().engines == 0 })
-		seen = len(s.engines[0].Served())
+		seen := len(s.engines[0].Served())
 		if got := s.send(ask{text: "long", at: "w0/0", stream: true, most: 60}); got.ok() {
 			s.t.Errorf("%d %s", got.status, got.body)
 		}

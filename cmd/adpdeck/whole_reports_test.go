@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -455,19 +454,17 @@ func keyless(t *testing.T, mode model.RouterMode) bool {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	const n, atOnce = 800, 40
-	up := func(s *model.State) bool {
-		return !slices.ContainsFunc(s.Events, func(e model.Event) bool { return e.Kind == model.EventEngine && e.After == string(model.LiveDown) })
-	}
+	up := func() bool { return !w.missed("w0") && !w.missed("w1") }
 	var clients sync.WaitGroup
 	for i := range n {
 		clients.Go(func() { w.send(ask{ctx: ctx, path: "/v1/completions", tokens: chain(uint64(i), 4)}) })
 		if (i+1)%atOnce == 0 {
-			w.until("they are open", func(s *model.State) bool { return s.Totals.Open == i+1 || !up(s) })
+			w.until("they are open", func(s *model.State) bool { return s.Totals.Open == i+1 || !up() })
 		}
 	}
 	s := w.h.live.Snapshot()
 	t.Log(spreadOf(s))
-	if !up(s) {
+	if !up() {
 		cancel()
 		clients.Wait()
 		return false

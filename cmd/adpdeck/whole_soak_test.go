@@ -170,6 +170,16 @@ func flat(t testing.TB, all []vitals, bound float64) {
 	if math.IsNaN(rss) {
 		return // too few for a slope
 	}
+	var means []string
+	for k := range 10 {
+		part := all[k*len(all)/10 : (k+1)*len(all)/10]
+		mean := 0.0
+		for _, v := range part {
+			mean += v.resident / float64(len(part))
+		}
+		means = append(means, fmt.Sprintf("%.1f", mean))
+	}
+	t.Logf("resident in ten stretches of time: %s MiB", strings.Join(means, " "))
 	t.Logf("resident %+.1f ± %.1f MiB/h, %+.2f ± %.2f per 10 min (bound %.0f MiB/h)", rss, noise, rss/6, noise/6, bound)
 	if last.at-first.at < judged {
 		t.Logf("not judged: that takes %v after the warm-up, give -soak 10m or more", judged)
