@@ -17,8 +17,8 @@ type ClientOptions struct {
 	// Token is sent as a bearer token in the Authorization header, never in the
 	// URL. Empty sends none.
 	Token string
-	// PingPeriod (5 s) is how often the client pings. A link on which nothing
-	// arrives for two of them is cut.
+	// PingPeriod (5 s): a link on which nothing arrives for two of them is cut. The
+	// client pings as often, and at least every second.
 	PingPeriod time.Duration
 	// MinRetry (0.5 s) and MaxRetry (10 s) bound the wait before a new try, drawn
 	// with full jitter from a range that doubles with each failure.
@@ -151,6 +151,7 @@ func (c *Client) lost(why error) {
 	c.mu.Lock()
 	c.stream.lose(nil)
 	c.session = nil
+	c.link.Asked = time.Time{}
 	c.pending.abandon()
 	c.setPhase(why)
 	c.mu.Unlock()

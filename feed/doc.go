@@ -69,8 +69,9 @@
 // changes: at the first token and at the end. A frame of an unknown kind is
 // ignored and counted; unknown fields are ignored.
 //
-// Either side pings every five seconds and cuts a link on which nothing came
-// for two of them. The server closes with
+// The server pings every five seconds, the client every second: pongs come in
+// turn with frames, and so tell it how old those are. Either side cuts a link on
+// which nothing came for ten seconds. The server closes with
 //
 //	1001  it is shutting down
 //	1007  a message was not JSON

@@ -18,6 +18,9 @@ import (
 	"adpdeck/router/model"
 )
 
+// agePeriod bounds how long an answer to "how old is this" may be out.
+const agePeriod = time.Second
+
 // session is one connection of a client. Its reader is the goroutine that made
 // it; its writer ends when quit is closed.
 type session struct {
@@ -25,6 +28,8 @@ type session struct {
 	conn *websocket.Conn
 	out  chan []byte // messages for the writer
 	quit chan struct{}
+
+	pinged int64 // when the newest ping was sent, in ns; guarded by c.mu
 
 	mu    sync.Mutex // guards what follows
 	cause error      // why this side cut the connection, nil when it did not
@@ -46,7 +51,7 @@ func (c *Client) connect(ctx context.Context) error {
 	defer close(s.quit)
 
 	c.mu.Lock()
-	c.session = s
+	c.session, c.link.RTT = s, 0
 	c.mu.Unlock()
 	err = s.read()
 	s.mu.Lock()
@@ -114,9 +119,7 @@ func (s *session) read() error {
 		s.alive()
 		if ns, err := strconv.ParseInt(sent, 10, 64); err == nil {
 			if rtt := time.Now().UnixNano() - ns; rtt >= 0 {
-				s.c.mu.Lock()
-				s.c.link.RTT = time.Duration(rtt)
-				s.c.mu.Unlock()
+				s.answered(ns, time.Duration(rtt))
 				nudge(s.c.moved)
 			}
 		}
@@ -136,6 +139,21 @@ func (s *session) read() error {
 		s.take(msg)
 	}
 }
+
+// answered notes the round trip of the ping sent at ns, which answers all before
+// it, and since when the next one waits.
+func (s *session) answered(ns int64, rtt time.Duration) {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	s.c.link.RTT, s.c.link.Asked = rtt, time.Time{}
+	if ns < s.pinged {
+		s.c.link.Asked = time.Unix(0, min(ns+int64(s.every()), s.pinged))
+	}
+}
+
+// every is how often this side pings: to know how old the state is, more often
+// than to find out that the link is dead.
+func (s *session) every() time.Duration { return min(s.c.opt.PingPeriod, agePeriod) }
 
 func (s *session) alive() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(2 * s.c.opt.PingPeriod))
@@ -196,7 +214,7 @@ func (s *session) resync() {
 // become live or cannot be written to.
 func (s *session) write() {
 	period := s.c.opt.PingPeriod
-	tick := time.NewTicker(period)
+	tick := time.NewTicker(s.every())
 	defer tick.Stop()
 	lastLive := time.Now()
 	first := make(chan struct{}, 1) // a ping at once: the round trip is worth knowing
@@ -246,7 +264,14 @@ func (s *session) giveUp(why error) {
 
 // ping sends the time, which the pong brings back.
 func (s *session) ping(deadline time.Time) error {
-	return s.conn.WriteControl(websocket.PingMessage, strconv.AppendInt(nil, time.Now().UnixNano(), 10), deadline)
+	now := time.Now()
+	s.c.mu.Lock()
+	s.pinged = now.UnixNano()
+	if s.c.link.Asked.IsZero() {
+		s.c.link.Asked = now
+	}
+	s.c.mu.Unlock()
+	return s.conn.WriteControl(websocket.PingMessage, strconv.AppendInt(nil, now.UnixNano(), 10), deadline)
 }
 
 // encodeCommand writes the frame of a command, or says why it cannot be sent.

@@ -40,6 +40,10 @@ type Link struct {
 	Period time.Duration
 	// RTT is the newest ping's round trip, 0 before the first pong.
 	RTT time.Duration
+	// Asked is when the oldest ping that is not answered yet was sent, zero when
+	// all are. A server answers in turn with what it sends: what has come since may
+	// be as old as that.
+	Asked time.Time
 	// Attempt counts tries since the link was last live; NextTry is when the next
 	// one starts, zero while one is under way.
 	Attempt int
@@ -59,12 +63,20 @@ type Link struct {
 }
 
 // Age is the time since the state was last known to be current, 0 before the
-// first snapshot.
+// first snapshot. On a live link that brings less than is sent, whose frames come
+// late but keep coming, it is how long the frames take.
 func (l Link) Age(now time.Time) time.Duration {
 	if l.LastFrame.IsZero() {
 		return 0
 	}
-	return max(0, now.Sub(l.LastFrame))
+	age := max(0, now.Sub(l.LastFrame))
+	if l.Phase == PhaseLive {
+		age = max(age, l.RTT)
+		if !l.Asked.IsZero() {
+			age = max(age, now.Sub(l.Asked))
+		}
+	}
+	return age
 }
 
 // Slow reports an age above two periods. A replay is never slow.
@@ -73,7 +85,7 @@ func (l Link) Slow(now time.Time) bool {
 }
 
 // Stale reports that the numbers must not be shown as live: the link is lost,
-// or nothing came for three periods. A link that never had a snapshot has no
+// nothing came for three periods, or what comes is older than that. A link that never had a snapshot has no
 // numbers and is not stale; a replay is stale only while it waits for a
 // snapshot after damage.
 func (l Link) Stale(now time.Time) bool {

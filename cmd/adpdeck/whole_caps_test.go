@@ -60,8 +60,8 @@ func TestHardCaps(t *testing.T) {
 						}
 					}
 				}
-				if w.served() != n {
-					t.Errorf("the engines served %d", w.served())
+				if w.sentTimes() != n {
+					t.Errorf("the engines served %d", w.sentTimes())
 				}
 				w.closed()
 			})
@@ -132,8 +132,8 @@ func TestClientsGone(t *testing.T) {
 				<-done
 				w.mended()
 				w.closed()
-				if w.served() > 1 {
-					t.Errorf("sent %d times", w.served())
+				if w.sentTimes() > 1 {
+					t.Errorf("sent %d times", w.sentTimes())
 				}
 			})
 		}

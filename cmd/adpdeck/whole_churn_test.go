@@ -223,6 +223,8 @@ func TestEnginesThatComeAndGo(t *testing.T) {
 	t.Parallel()
 	w := stand(t, nil, enginetest.Config{}, enginetest.Config{}, enginetest.Config{})
 	stop := make(chan struct{})
+	end := sync.OnceFunc(func() { close(stop) })
+	defer end()
 	var traffic sync.WaitGroup
 	var sent, broken atomic.Int64
 	for k := range 6 {
@@ -261,14 +263,19 @@ func TestEnginesThatComeAndGo(t *testing.T) {
 		w.until("it is down", func(s *model.State) bool { return workerOf(s, id).Liveness == model.LiveDown })
 		within(t, "out of rotation", time.Since(began), 3*time.Second)
 		began = time.Now()
-		if err := e.Revive(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		w.revive(e)
 		w.until("it is back", func(s *model.State) bool { return workerOf(s, id).Liveness == model.LiveUp })
 		within(t, "back", time.Since(began), 5*time.Second)
 	}
-	close(stop)
+	end()
 	traffic.Wait()
 	t.Logf("%d requests, %d broken off", sent.Load(), broken.Load())
 	w.closed()
+}
+
+// revive starts an engine again that was killed. Its ports may for a moment be
+// those of somebody's connection.
+func (w *whole) revive(e *enginetest.Engine) {
+	w.t.Helper()
+	w.until("its ports are free", func(*model.State) bool { return e.Revive(context.Background()) == nil })
 }

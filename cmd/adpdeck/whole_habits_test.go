@@ -46,7 +46,7 @@ func (w *whole) dies(began time.Time, why string) {
 		w.t.Errorf("down because %q, want %q", got, why)
 	}
 	for i := range 4 {
-		if got := w.good(ask{text: fmt.Sprint("elsewhere ", i)}); got.target.Worker != "w1" {
+		if got := w.served(ask{text: fmt.Sprint("elsewhere ", i)}); got.target.Worker != "w1" {
 			w.t.Errorf("new work went to %s", got.target)
 		}
 	}
@@ -57,7 +57,7 @@ func (w *whole) returns(began time.Time) {
 	w.t.Helper()
 	w.until("w0 is back", func(s *model.State) bool { return workerOf(s, "w0").Liveness == model.LiveUp })
 	within(w.t, "back", time.Since(began), 5*time.Second)
-	if got := w.good(ask{text: "welcome back", at: "w0/1"}); got.target != (model.Target{Worker: "w0", Rank: 1}) {
+	if got := w.served(ask{text: "welcome back", at: "w0/1"}); got.target != (model.Target{Worker: "w0", Rank: 1}) {
 		w.t.Errorf("asked for w0/1, ran on %s", got.target)
 	}
 }
@@ -425,13 +425,13 @@ func stories() map[string]story {
 			if got.status != 200 || got.err == nil || !strings.Contains(got.body, "data: {") || strings.Contains(got.body, "[DONE]") {
 				w.t.Errorf("%d %v %s", got.status, got.err, got.body)
 			}
-			if n := w.served(); n != 1 {
+			if n := w.sentTimes(); n != 1 {
 				w.t.Errorf("sent %d times", n)
 			}
 			// A whole answer that broke off before its first byte is asked for once
 			// more, elsewhere.
 			got = w.good(ask{text: "a whole", most: 8})
-			for i := 0; got.target.Worker == "w1" && w.served() == 2 && i < 8; i++ { // the first choice was w1: nothing broke
+			for i := 0; got.target.Worker == "w1" && w.sentTimes() == 2 && i < 8; i++ { // the first choice was w1: nothing broke
 				got = w.good(ask{text: fmt.Sprint("a whole ", i), most: 8})
 			}
 			if got.target.Worker != "w1" {
@@ -441,8 +441,8 @@ func stories() map[string]story {
 	}
 }
 
-// served counts what reached any engine.
-func (w *whole) served() (n int) {
+// sentTimes counts what reached any engine.
+func (w *whole) sentTimes() (n int) {
 	for _, e := range w.engines {
 		n += len(e.Served())
 	}

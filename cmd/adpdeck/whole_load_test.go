@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -167,10 +166,10 @@ func TestEventStorm(t *testing.T) {
 		t.Cleanup(p.Close)
 		pubs = append(pubs, p)
 	}
-	first := linkTo(t, strings.TrimPrefix(pubs[0].Endpoint(), "tcp://"))
+	first := linkTo(t, pubs[0].Endpoint())
 	w := before(t, func(p *plan) {
 		s := &p.serve.Workers[0]
-		s.Events.RankEndpoints, s.Events.RankReplays = []string{"tcp://" + first.addr()}, nil
+		s.Events.RankEndpoints, s.Events.RankReplays = []string{"tcp://" + first.Addr()}, nil
 		for i, pub := range pubs {
 			if i > 0 {
 				s.Events.RankEndpoints = append(s.Events.RankEndpoints, pub.Endpoint())

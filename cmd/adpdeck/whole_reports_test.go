@@ -431,33 +431,56 @@ func TestKeylessTrafficSpreads(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep, model.ModeRoundRobin, model.ModeLeastLoaded} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			// No answer comes, so that all are open at a time and nothing but the
-			// router's own books decides.
-			silent := enginetest.Config{Ranks: 4, Habits: enginetest.Habits{HTTPHabits: enginetest.HTTPHabits{On: []string{"openai"}, HalfOpen: true}}}
-			w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, silent, silent)
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			const n = 800
-			var clients sync.WaitGroup
-			for i := range n {
-				clients.Go(func() { w.send(ask{ctx: ctx, path: "/v1/completions", tokens: chain(uint64(i), 4)}) })
-			}
-			w.until("all are open", func(s *model.State) bool { return s.Totals.Open == n })
-			s := w.h.live.Snapshot()
-			t.Log(spreadOf(s))
-			for _, r := range s.Ranks {
-				if r.Requests < 80 || r.Requests > 120 {
-					t.Errorf("%d of 800 went to %s", r.Requests, r.Target)
+			// An engine that the machine is too busy to run misses its checks and
+			// rightly gets nothing: that run shows nothing.
+			for try := 1; !keyless(t, mode); try++ {
+				if try == 5 {
+					t.Skip("the machine is too busy to keep two engines alive while 800 requests are opened")
 				}
 			}
-			if s.Totals.Keyless != n || len(s.Convs) != 0 {
-				t.Errorf("%d keyless, %d conversations", s.Totals.Keyless, len(s.Convs))
-			}
-			cancel()
-			clients.Wait()
-			w.closed()
 		})
 	}
+}
+
+// keyless opens 800 requests and looks where they went. It reports whether both
+// engines were up all the time.
+func keyless(t *testing.T, mode model.RouterMode) bool {
+	t.Helper()
+	// No answer comes, so that all are open at a time and nothing but the router's
+	// own books decides.
+	silent := enginetest.Config{Ranks: 4, Habits: enginetest.Habits{HTTPHabits: enginetest.HTTPHabits{On: []string{"openai"}, HalfOpen: true}}}
+	w := stand(t, func(p *plan) { p.settings.RouterMode = mode }, silent, silent)
+	defer w.stop()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const n, atOnce = 800, 40
+	up := func() bool { return !w.missed("w0") && !w.missed("w1") }
+	var clients sync.WaitGroup
+	for i := range n {
+		clients.Go(func() { w.send(ask{ctx: ctx, path: "/v1/completions", tokens: chain(uint64(i), 4)}) })
+		if (i+1)%atOnce == 0 {
+			w.until("they are open", func(s *model.State) bool { return s.Totals.Open == i+1 || !up() })
+		}
+	}
+	s := w.h.live.Snapshot()
+	t.Log(spreadOf(s))
+	if !up() {
+		cancel()
+		clients.Wait()
+		return false
+	}
+	for _, r := range s.Ranks {
+		if r.Requests < 80 || r.Requests > 120 {
+			t.Errorf("%d of 800 went to %s", r.Requests, r.Target)
+		}
+	}
+	if s.Totals.Keyless != n || len(s.Convs) != 0 {
+		t.Errorf("%d keyless, %d conversations", s.Totals.Keyless, len(s.Convs))
+	}
+	cancel()
+	clients.Wait()
+	w.closed()
+	return true
 }
 
 // spreadOf is how many requests each rank got.

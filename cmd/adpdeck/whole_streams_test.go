@@ -2,15 +2,16 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -48,143 +49,111 @@ func stamped(t testing.TB, chunks int, pause time.Duration) *httptest.Server {
 	return s
 }
 
-// stream reads a stamped stream and says how late each chunk came.
-func stream(client *http.Client, url string, i int) (late []time.Duration, err error) {
+// stream reads a stamped stream and notes how late each chunk came.
+func stream(client *http.Client, url string, i int, late *lateness) (chunks int, err error) {
 	req, err := ask{text: fmt.Sprint("stream ", i), stream: true, conv: fmt.Sprint("c", i)}.request(url)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", resp.StatusCode)
+		return 0, fmt.Errorf("status %d", resp.StatusCode)
 	}
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		line := lines.Text()
 		if line == "data: [DONE]" {
-			return late, nil
+			return chunks, nil
 		}
 		if _, text, ok := strings.Cut(line, `"content":"`); ok {
-			n, err := strconv.ParseInt(text[:strings.IndexByte(text, '"')], 10, 64)
+			number, _, _ := strings.Cut(text, `"`)
+			n, err := strconv.ParseInt(number, 10, 64)
 			if err != nil {
-				return late, err
+				return chunks, err
 			}
-			late = append(late, time.Duration(time.Now().UnixNano()-n))
+			late.add(time.Duration(time.Now().UnixNano() - n))
+			chunks++
 		}
 	}
-	return late, fmt.Errorf("it broke off: %w", lines.Err())
+	return chunks, fmt.Errorf("it broke off: %w", lines.Err())
 }
 
-// streams reads n streams at a time, the first beginning over a second.
-func streams(client *http.Client, url string, n int) (late []time.Duration, whole int, errs []error) {
-	var mu sync.Mutex
+// streams reads n streams at a time, begun one after the other within a second,
+// and wants all of them whole.
+func streams(t testing.TB, client *http.Client, url string, n, chunks int) *lateness {
+	t.Helper()
+	late := &lateness{}
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			time.Sleep(time.Duration(i) * time.Second / time.Duration(n))
-			l, err := stream(client, url, i)
-			mu.Lock()
-			defer mu.Unlock()
-			late = append(late, l...)
-			if err != nil {
-				errs = append(errs, err)
-			} else {
-				whole++
+			if got, err := stream(client, url, i, late); err != nil || got != chunks {
+				t.Errorf("stream %d: %d of %d chunks, %v", i, got, chunks, err)
 			}
 		})
 	}
 	wg.Wait()
-	return late, whole, errs
+	return late
 }
 
-// resident is the process's memory in bytes, 0 where it cannot be known.
-func resident() int {
-	b, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	pages, _ := strconv.Atoi(strings.Fields(string(b))[1])
-	return pages * os.Getpagesize()
-}
-
-// TestManyStreams is safety 3.5, 17: streams at 20 chunks a second each, of which
-// none is lost, and goroutines that end with them. Long: 1,000 of them for a
-// minute; client, gateway and engine share the machine.
-func TestManyStreams(t *testing.T) {
-	n, d := 200, 2*time.Second
+// TestStreamsHold is safety 3.5, 17: streams at 20 chunks a second each through a
+// process of its own, of which none is lost, no chunk is late, and which leave
+// nothing behind. Long: 1,000 of them for -soak, after a fifth of that straight at
+// the engine.
+func TestStreamsHold(t *testing.T) {
+	t.Parallel()
+	proc(t)
+	n, d := 100, time.Second
 	if long() {
-		n, d = 1000, time.Minute
+		n, d = 1000, *soakTime
 	}
 	const pause = 50 * time.Millisecond
 	chunks := int(d / pause)
-	atFirst := runtime.NumGoroutine()
-	e := stamped(t, chunks, pause)
-	w := before(t, func(p *plan) {
-		p.serve.Workers = []model.EngineSpec{{ID: "w0", Kind: model.EngineVLLM, URL: e.URL, Ranks: 8, BlockTokens: 16}}
-	})
-	w.ready()
-	if _, err := stream(w.http, w.url, 0); err != nil { // what runs anyway runs now
+	e, straight := stamped(t, chunks, pause), stamped(t, max(chunks/5, 1), pause)
+	p := startServe(t, fileWith(t, model.EngineSpec{ID: "w0", Kind: model.EngineVLLM, URL: e.URL, Ranks: 8, BlockTokens: 16}))
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: n, DisableCompression: true}}
+	defer client.CloseIdleConnections()
+	p.even()
+	base := p.vitals()
+	var without *lateness
+	if long() {
+		without = streams(t, client, straight.URL, n, max(chunks/5, 1))
+		t.Logf("%d streams straight from the engine: %s", n, without)
+		client.CloseIdleConnections()
+	}
+	stop := p.watchVitals(time.Second)
+	late := streams(t, client, p.url, n, chunks)
+	all := stop()
+	t.Logf("%d streams through the gateway: %s", n, late)
+	flat(t, all, 6)
+	if long() {
+		within(t, "added to a chunk at p99", late.quantile(990)-without.quantile(990), 5*time.Millisecond)
+	}
+	p.even()
+	client.CloseIdleConnections()
+	p.rested(base)
+	if page := p.page(); sum(t, page, "adpdeck_rank_requests_total") != float64(n) {
+		t.Errorf("%v requests were routed, want %d", sum(t, page, "adpdeck_rank_requests_total"), n)
+	}
+	p.signal(syscall.SIGTERM)
+	p.ends()
+}
+
+// fileWith writes a settings file of workers.
+func fileWith(t testing.TB, workers ...model.EngineSpec) string {
+	t.Helper()
+	var b bytes.Buffer
+	b.WriteString("workers:\n")
+	for i := range workers {
+		writeWorker(&b, &workers[i])
+	}
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rest := func() {
-		w.http.CloseIdleConnections()
-		runtime.GC()
-	}
-	rest()
-	base := runtime.NumGoroutine()
-	if long() {
-		late, _, _ := streams(w.http, e.URL, n)
-		t.Logf("straight from the engine: %s", quantiles(late))
-	}
-	var half, most atomic.Int64
-	stop := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		began := time.Now()
-		tick := time.NewTicker(100 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-			}
-			m := int64(resident())
-			if time.Since(began) < d/2 {
-				half.Store(max(half.Load(), m))
-			}
-			most.Store(max(most.Load(), m))
-		}
-	})
-	late, whole, errs := streams(w.http, w.url, n)
-	close(stop)
-	watch.Wait()
-	t.Logf("%d streams through the gateway: %s; resident at most %d MiB in the first half, %d MiB in all",
-		n, quantiles(late), half.Load()>>20, most.Load()>>20)
-	if whole != n || len(late) != n*chunks {
-		t.Errorf("%d of %d streams came whole, %d of %d chunks: %v", whole, n, len(late), n*chunks, errs)
-	}
-	w.closed()
-	back := func(to int, limit time.Duration) {
-		t.Helper()
-		for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-			rest()
-			switch n := runtime.NumGoroutine(); {
-			case n <= to+5:
-				return
-			case time.Since(began) > limit:
-				t.Fatalf("%d goroutines, %d at first", n, to)
-			}
-		}
-	}
-	if long() {
-		back(base, time.Minute) // connections to the engine idle for half a minute
-	}
-	w.stop()
-	e.Close()
-	back(atFirst, 20*time.Second)
+	return file
 }

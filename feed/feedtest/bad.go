@@ -2,8 +2,8 @@ package feedtest
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"time"
 )
@@ -11,19 +11,60 @@ import (
 // Bad is a network that can be made bad while connections are open. It acts on
 // every connection that Wrap, Listen or Dial made of it.
 type Bad struct {
-	mu       sync.Mutex // guards what follows
-	latency  time.Duration
-	slice    int
-	garbage  []byte
-	halfOpen bool
-	conns    map[*badConn]struct{}
+	mu        sync.Mutex // guards what follows
+	latency   time.Duration
+	jitter    time.Duration
+	bandwidth int // bytes a second, 0: no bound
+	slice     int
+	reset     int // bytes after which a connection is reset, 0: never
+	garbage   []byte
+	halfOpen  bool
+	hole      chan struct{} // while nothing gets through: closed when that ends
+	conns     map[*badConn]struct{}
 }
 
 // NewBad makes a network on which all is still well.
 func NewBad() *Bad { return &Bad{conns: make(map[*badConn]struct{})} }
 
 // Latency delays every read by d.
-func (n *Bad) Latency(d time.Duration) { n.with(func() { n.latency = d }) }
+func (n *Bad) Latency(d time.Duration) { n.Jitter(d, 0) }
+
+// Jitter delays every read by d, give or take up to spread.
+func (n *Bad) Jitter(d, spread time.Duration) {
+	n.with(func() { n.latency, n.jitter = d, spread })
+}
+
+// Bandwidth makes the reads of each connection bring no more than so many bytes
+// a second; 0 ends it.
+func (n *Bad) Bandwidth(bytes int) { n.with(func() { n.bandwidth = bytes }) }
+
+// ResetAfter resets each connection once so many more bytes have been read from
+// it, with what TCP has for that: what was still under way is lost, and the other
+// end's next call fails at once. 0 ends it for all that are open.
+func (n *Bad) ResetAfter(bytes int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reset = bytes
+	for c := range n.conns {
+		c.left = bytes
+	}
+}
+
+// Blackhole lets no packet through, in either direction, and tells nobody, until
+// false ends it: then connections that are still wanted go on where they stood, as
+// TCP sends again what was lost. A read whose deadline passes meanwhile loses what
+// came.
+func (n *Bad) Blackhole(on bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case on && n.hole == nil:
+		n.hole = make(chan struct{})
+	case !on && n.hole != nil:
+		close(n.hole)
+		n.hole = nil
+	}
+}
 
 // Slice makes every read and write move at most so many bytes; 0 moves all.
 func (n *Bad) Slice(bytes int) { n.with(func() { n.slice = bytes }) }
@@ -72,7 +113,7 @@ func (n *Bad) with(f func()) {
 func (n *Bad) Wrap(c net.Conn) net.Conn {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	b := &badConn{Conn: c, n: n, dead: n.halfOpen, read: newDeadline(), closed: make(chan struct{})}
+	b := &badConn{Conn: c, n: n, dead: n.halfOpen, left: n.reset, read: newDeadline(), write: newDeadline(), closed: make(chan struct{})}
 	n.conns[b] = struct{}{}
 	return b
 }
@@ -92,6 +133,14 @@ func (n *Bad) Dial(dial func(ctx context.Context, network, addr string) (net.Con
 	}
 }
 
+// late is the delay of one read.
+func (n *Bad) late() time.Duration {
+	if n.latency <= 0 || n.jitter <= 0 {
+		return n.latency
+	}
+	return max(0, n.latency-n.jitter+rand.N(2*n.jitter))
+}
+
 type badListener struct {
 	net.Listener
 	n *Bad
@@ -103,90 +152,4 @@ func (l badListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return l.n.Wrap(c), nil
-}
-
-type badConn struct {
-	net.Conn
-	n      *Bad
-	dead   bool // half-open; guarded by n.mu
-	read   *deadline
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (c *badConn) Read(b []byte) (int, error) {
-	if limit := c.limit(); limit > 0 && limit < len(b) {
-		b = b[:limit]
-	}
-	got, err := c.Conn.Read(b)
-	c.n.mu.Lock()
-	dead, latency := c.dead, c.n.latency
-	if err == nil && !dead && len(c.n.garbage) > 0 {
-		got, c.n.garbage = copy(b, c.n.garbage), nil
-	}
-	c.n.mu.Unlock()
-	switch {
-	case dead: // whatever came, nobody hears of it
-		select {
-		case <-c.read.done():
-			return 0, os.ErrDeadlineExceeded
-		case <-c.closed:
-			return 0, net.ErrClosed
-		}
-	case latency > 0 && err == nil:
-		t := time.NewTimer(latency)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-c.closed:
-			return 0, net.ErrClosed
-		}
-	}
-	return got, err
-}
-
-func (c *badConn) Write(b []byte) (int, error) {
-	limit := c.limit()
-	if limit <= 0 {
-		limit = max(len(b), 1)
-	}
-	written := 0
-	for written < len(b) {
-		c.n.mu.Lock()
-		dead := c.dead
-		c.n.mu.Unlock()
-		if dead {
-			return len(b), nil
-		}
-		n, err := c.Conn.Write(b[written:min(written+limit, len(b))])
-		written += n
-		if err != nil {
-			return written, err
-		}
-	}
-	return written, nil
-}
-
-func (c *badConn) limit() int {
-	c.n.mu.Lock()
-	defer c.n.mu.Unlock()
-	return c.n.slice
-}
-
-func (c *badConn) SetReadDeadline(t time.Time) error {
-	c.read.set(t)
-	return c.Conn.SetReadDeadline(t)
-}
-
-func (c *badConn) SetDeadline(t time.Time) error {
-	c.read.set(t)
-	return c.Conn.SetDeadline(t)
-}
-
-func (c *badConn) Close() error {
-	c.once.Do(func() { close(c.closed) })
-	c.n.mu.Lock()
-	delete(c.n.conns, c)
-	c.n.mu.Unlock()
-	return c.Conn.Close()
 }

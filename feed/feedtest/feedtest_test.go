@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,6 +126,119 @@ func TestBad(t *testing.T) {
 		}
 		b.Close()
 	})
+}
+
+// TestBadPace has reads take their time, and packets be lost for a while.
+func TestBadPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bad, a, b := pair(t, 4096)
+		got := make([]byte, 4096)
+		took := func(bytes int) time.Duration {
+			t.Helper()
+			_, _ = b.Write(make([]byte, bytes))
+			began := time.Now()
+			if n, err := io.ReadFull(a, got[:bytes]); err != nil {
+				t.Fatalf("%d bytes, %v", n, err)
+			}
+			return time.Since(began)
+		}
+		bad.Bandwidth(1000)
+		if d := took(2000); d != 2*time.Second {
+			t.Errorf("2,000 bytes at 1,000 a second in %v", d)
+		}
+		bad.Bandwidth(0)
+		bad.Jitter(time.Second, time.Second)
+		least, most := time.Hour, time.Duration(0)
+		for range 100 {
+			d := took(1)
+			least, most = min(least, d), max(most, d)
+		}
+		if least > 500*time.Millisecond || most < 1500*time.Millisecond || most > 2*time.Second {
+			t.Errorf("1 s give or take 1 s was %v to %v", least, most)
+		}
+		bad.Jitter(0, 0)
+		bad.Blackhole(true)
+		_ = a.SetReadDeadline(time.Now().Add(time.Second))
+		_, _ = b.Write([]byte("lost"))
+		if _, err := a.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("in the hole: %v", err)
+		}
+		_ = a.SetDeadline(time.Time{})
+		time.AfterFunc(time.Minute, func() { bad.Blackhole(false) })
+		began := time.Now()
+		if n, err := a.Write([]byte("kept")); n != 4 || err != nil || time.Since(began) != time.Minute {
+			t.Errorf("%d %v after %v", n, err, time.Since(began))
+		}
+		if n, err := b.Read(got); string(got[:n]) != "kept" || err != nil {
+			t.Errorf("after the hole: %q %v", got[:n], err)
+		}
+		if d := took(3); d != 0 {
+			t.Errorf("well again it took %v", d)
+		}
+		a.Close()
+		b.Close()
+	})
+}
+
+// TestRelay carries both ways, and a reset as a reset.
+func TestRelay(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	r, err := feedtest.NewRelay(ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	open := func() (near, far net.Conn) {
+		t.Helper()
+		near, err := net.Dial("tcp", r.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if far, err = ln.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		return near, far
+	}
+	near, far := open()
+	_, _ = near.Write([]byte("there"))
+	got := make([]byte, 5)
+	if _, err := io.ReadFull(far, got); err != nil || string(got) != "there" {
+		t.Errorf("%q %v", got, err)
+	}
+	_, _ = far.Write([]byte("back"))
+	far.Close()
+	if all, err := io.ReadAll(near); err != nil || string(all) != "back" {
+		t.Errorf("%q %v", all, err)
+	}
+	near.Close()
+
+	r.ResetAfter(100)
+	near, far = open()
+	_, _ = far.Write(make([]byte, 99))
+	if n, err := io.ReadFull(near, make([]byte, 99)); err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	_, _ = far.Write(make([]byte, 9))
+	if n, err := io.Copy(io.Discard, near); n > 1 || !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("%d bytes, then %v", n, err)
+	}
+	if _, err := far.Read(got); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the far end read %v", err)
+	}
+	near.Close()
+	far.Close()
+	r.ResetAfter(0)
+	near, far = open() // open when it closes
+	r.Close()
+	if _, err := near.Read(got); err == nil {
+		t.Error("a closed relay carries")
+	}
+	near.Close()
+	far.Close()
 }
 
 // TestSource coalesces what was not taken and applies a command id once.
