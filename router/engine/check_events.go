@@ -24,7 +24,7 @@ func transportOf(w *model.EngineSpec) string {
 	switch {
 	case e.Transport != "":
 		return e.Transport
-	case e.Endpoint != "" || len(e.RankEndpoints) > 0:
+	case e.Endpoint != "" || len(e.RankEndpoints) > 0 || e.Bind != "":
 		if strings.HasPrefix(e.Endpoint, "nats://") || strings.HasPrefix(e.Endpoint, "tls://") {
 			return transportNATS
 		}
@@ -39,7 +39,7 @@ func transportOf(w *model.EngineSpec) string {
 
 func (c *checker) events() {
 	w, e := c.w, &c.w.Events
-	named := e.Endpoint != "" || len(e.RankEndpoints) > 0
+	named := e.Endpoint != "" || len(e.RankEndpoints) > 0 || e.Bind != ""
 	replays := e.Replay != "" || len(e.RankReplays) > 0
 	switch t := transportOf(w); t {
 	case transportZMQ:
@@ -55,7 +55,7 @@ func (c *checker) events() {
 		switch {
 		case w.Kind != model.EngineDynamo:
 			c.say("Events", fmt.Sprintf("kv events over nats are Dynamo's, and this is %s", w.Kind), "use zmq with an endpoint, or none")
-		case len(e.RankEndpoints) > 0 || replays:
+		case len(e.RankEndpoints) > 0 || replays || e.Bind != "":
 			c.say("Events", "a nats server is one for all ranks and replays nothing", "set its endpoint only")
 		case e.Topic == "" || strings.ContainsAny(e.Topic, " \t\r\n"):
 			c.say("Events", "kv events over nats need the subject", "set topic to namespace.NS.component.COMP.kv-events")
@@ -76,6 +76,10 @@ func (c *checker) events() {
 func (c *checker) zmq(named, replays bool) {
 	w, e := c.w, &c.w.Events
 	switch {
+	case e.Bind != "" && (e.Endpoint != "" || len(e.RankEndpoints) > 0):
+		c.say("Events", "it has an endpoint to dial and one to listen at", "keep bind where its publishers connect, the other where they bind")
+	case e.Bind != "" && w.Kind != model.EngineVLLM && w.Kind != model.EngineSGLang:
+		c.say("Events", fmt.Sprintf("publishers of %s never connect, they bind", w.Kind), "set endpoint in place of bind")
 	case !named && replays:
 		c.say("Events", "it can replay kv events and names no endpoint of them", "set the endpoint too")
 	case !named && w.Kind == model.EngineSGLang: // it says where when it is asked
@@ -90,8 +94,24 @@ func (c *checker) zmq(named, replays bool) {
 	case w.Kind == model.EngineDynamo && len(e.RankEndpoints) > 0:
 		c.say("Events", "a Dynamo worker publishes the events of all its ranks in one place", "set endpoint only")
 	default:
+		c.bind()
 		c.endpoints(e.Endpoint, e.RankEndpoints, "endpoint")
 		c.endpoints(e.Replay, e.RankReplays, "replay endpoint")
+	}
+}
+
+// bind checks where this router is to listen.
+func (c *checker) bind() {
+	bind := c.w.Events.Bind
+	if bind == "" {
+		return
+	}
+	_, port, cause, next := splitBind(bind)
+	switch {
+	case cause != "":
+		c.say("Events", fmt.Sprintf("its bind %q is wrong: %s", bind, cause), next)
+	case port+lastOf(c.w) > 65535:
+		c.say("Events", fmt.Sprintf("its bind %s counts up to port %d", bind, port+lastOf(c.w)), "use a lower port")
 	}
 }
 

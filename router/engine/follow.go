@@ -45,6 +45,12 @@ func (w *worker) endpoints() (live, replay []string) {
 	spec := w.spec
 	spec.Ranks = w.learnt.ranks
 	live, replay = Endpoints(&spec)
+	if spec.Events.Bind != "" {
+		for r := range spec.Ranks {
+			live = append(live, bindAt(&spec, r))
+		}
+		return live, replay
+	}
 	if at := w.learnt.events; len(live) == 0 && at != nil && len(w.doors) == 1 {
 		host := at.Host
 		if ip := net.ParseIP(host); host == "" || host == "*" || ip != nil && ip.IsUnspecified() {
@@ -157,6 +163,10 @@ func (w *worker) listen(rank int, endpoint, topic string) (run func(context.Cont
 	if transportOf(&w.spec) == transportNATS {
 		l := &natsListener{w: w, server: endpoint, subject: topic}
 		return l.run, l.trouble, nil
+	}
+	if w.spec.Events.Bind != "" {
+		run, trouble := w.listenBound(rank, endpoint, topic)
+		return run, trouble, nil
 	}
 	o := zmtp.SubscriberOptions{
 		Endpoint: endpoint, Dial: w.f.o.Dial, Rand: w.f.o.Rand, Now: w.f.o.Clock.Now,

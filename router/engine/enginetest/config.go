@@ -87,6 +87,10 @@ type EventsConfig struct {
 	// a free one. Replay is the same for lost batches. Empty: no ZMQ, no replay.
 	// A Dynamo frontend has one publisher for each worker, and no replay.
 	Endpoint, Replay string
+	// Connect makes the publishers connect to Endpoint instead of binding it, as
+	// vLLM's and SGLang's do where it has no wildcard (* or ::); a replay binds all
+	// the same.
+	Connect bool
 	// Topic is the first frame of batches.
 	Topic string
 	// BufferSteps is how many batches a replay can bring back (default 10,000, and

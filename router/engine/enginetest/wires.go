@@ -44,7 +44,7 @@ func (e *Engine) listenEvents() (*wires, error) {
 		if e.cfg.Kind != model.EngineDynamo {
 			number += e.cfg.StartRank
 		}
-		p := &port{opt: zmq.Options{Topic: ev.Topic, Buffer: ev.BufferSteps, Seed: e.cfg.Seed}}
+		p := &port{opt: zmq.Options{Topic: ev.Topic, Connect: ev.Connect, Buffer: ev.BufferSteps, Seed: e.cfg.Seed}}
 		var err error
 		if p.opt.Endpoint, err = countUp(ev.Endpoint, number); err == nil && ev.Replay != "" {
 			p.opt.Replay, err = countUp(ev.Replay, number)

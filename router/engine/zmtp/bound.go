@@ -53,6 +53,7 @@ type BoundStatus struct {
 	Since     time.Time // listening, or not listening, since
 	Address   string    // where it listens, or did last: HOST:PORT or the path
 	Peers     int       // publishers that are connected and have shaken hands
+	Alone     time.Time // there are no peers since; zero while there are
 	Accepted  uint64    // connections that shook hands
 	// TurnedAway counts connections beyond MaxPeers or MaxHostPeers, Failed those
 	// that did not shake hands as a publisher does.
@@ -110,6 +111,7 @@ func NewBound(opt BoundOptions) (*Bound, error) {
 	}
 	b := &Bound{opt: opt, end: end, sub: subscription{opt.Topics}, hosts: map[string]int{}, live: map[*queue]struct{}{}}
 	b.status.Since = opt.Now()
+	b.status.Alone = b.status.Since
 	return b, nil
 }
 
@@ -265,6 +267,7 @@ func (b *Bound) serve(ctx context.Context, nc net.Conn) error {
 	b.live[q] = struct{}{}
 	b.status.Accepted++
 	b.status.Peers++
+	b.status.Alone = time.Time{}
 	b.mu.Unlock()
 	// What came before the end is handed on: a publisher that goes down has said
 	// it, and its successor begins anew.
@@ -291,7 +294,9 @@ func (b *Bound) gone(q *queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.live, q)
-	b.status.Peers--
+	if b.status.Peers--; b.status.Peers == 0 {
+		b.status.Alone = b.opt.Now()
+	}
 	b.status.Dropped += dropped
 }
 
