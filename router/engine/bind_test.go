@@ -50,7 +50,9 @@ func ranked(rank int) []byte {
 // healthy is the address of a server that is alive and says nothing more.
 func healthy(t *testing.T) string {
 	t.Helper()
-	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"status":"healthy","endpoints":["dyn://a"],"instances":[{"component":"backend","instance_id":1},{"instance_id":2},{"instance_id":3},{"instance_id":4}]}`)
+	}))
 	t.Cleanup(srv.Close)
 	return srv.URL
 }

@@ -35,6 +35,7 @@ type Habits struct {
 	OmitZeroCached bool `json:"omit_zero_cached"`
 
 	EventHabits
+	LoadHabits
 	MetricHabits
 	HTTPHabits
 }
@@ -152,6 +153,7 @@ func (h *Habits) check() error {
 		oneOf("form", h.Form, "array", "map"),
 		oneOf("hash", h.Hash, "unsigned", "signed", "bytes"),
 		oneOf("framing", h.Framing, "old", "new"),
+		oneOf("loads_bad", h.LoadsBad, "version", "text", "cut", "named", "negative"),
 		oneOf("metric_value", h.MetricValue, "NaN", "+Inf", "-Inf", "-1"),
 	} {
 		if err != nil {
