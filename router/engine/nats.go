@@ -48,7 +48,10 @@ func (l *natsListener) run(ctx context.Context) {
 		l.down.CompareAndSwap(nil, &at)
 	}
 	lost()
-	up := func(*nats.Conn) { l.down.Store(nil) }
+	up := func(*nats.Conn) {
+		l.down.Store(nil)
+		l.complained(nil) // a server that refuses says so again
+	}
 	conn, err := nats.Connect(l.server,
 		nats.Name("adpdeck"), nats.Timeout(dialTimeout), nats.RetryOnFailedConnect(true),
 		nats.MaxReconnects(-1), nats.ReconnectWait(time.Second), nats.PingInterval(5*time.Second), nats.MaxPingsOutstanding(2),
