@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type told struct {
 	answered time.Time // a first token or an end
 	observed time.Time // of the newest figures
 	missing  string    // why there are none since, empty while they come
+	source   string    // where they are from, empty for the engine's own pages
 	ttft     ttfts
 	p50, p99 model.Maybe
 	counted  uint64 // of ttft, when p50 and p99 were worked out
@@ -111,6 +113,19 @@ func whole(m model.Maybe, otherwise int) int {
 	return int(math.Round(float64(m)))
 }
 
+// LoadsFrom says where a worker's figures are from, for people to read; empty for
+// the pages that its kind offers.
+func (r *Router) LoadsFrom(worker, source string) {
+	r.lock(r.clock.Now())
+	defer r.unlock()
+	at, ok := r.byID[worker]
+	if !ok || r.workers[at].told.source == source {
+		return
+	}
+	r.stamp++
+	r.workers[at].told.source = cut(source, maxWhyBytes)
+}
+
 // Unobserved says that an engine's figures could not be had, and why; it may hold
 // foreign text. Those from before stay, with their age; once they are no longer
 // live no choice is made on them.
@@ -154,7 +169,7 @@ func (r *Router) feeds(w *worker, g *gathered) []model.WorkerFeed {
 
 func (r *Router) metricsFeed(w *worker) model.WorkerFeed {
 	t := &w.told
-	f := model.WorkerFeed{Name: model.FeedMetrics, State: model.FeedLive, At: t.observed.Truncate(feedStep), Why: t.missing}
+	f := model.WorkerFeed{Name: model.FeedMetrics, State: model.FeedLive, At: t.observed.Truncate(feedStep), Why: cmp.Or(t.missing, t.source)}
 	switch {
 	case t.observed.IsZero():
 		f.State = model.FeedNone

@@ -244,3 +244,34 @@ func TestWorstFeed(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceOfFigures is said with the feed, and gives way to what keeps figures
+// from coming.
+func TestSourceOfFigures(t *testing.T) {
+	b := newBench(t, 1, 1, model.PolicyDefault)
+	why := func() string {
+		for _, f := range b.Snapshot().Workers[0].Feeds {
+			if f.Name == model.FeedMetrics {
+				return f.Why
+			}
+		}
+		return "no feed"
+	}
+	b.LoadsFrom("w0", "published: steps")
+	b.LoadsFrom("w9", "nobody")
+	b.Observe("w0", b.clock.Now(), reports(1))
+	if got := why(); got != "published: steps" {
+		t.Error(got)
+	}
+	b.Unobserved("w0", "no loads have been published for 8s")
+	if got := why(); got != "no loads have been published for 8s" {
+		t.Error(got)
+	}
+	b.LoadsFrom("w0", "")
+	b.Observe("w0", b.clock.Now().Add(time.Second), nil)
+	b.clock.advance(time.Second)
+	b.Observe("w0", b.clock.Now(), reports(1))
+	if got := why(); got != "" {
+		t.Error(got)
+	}
+}

@@ -62,7 +62,7 @@ func TestServePage(t *testing.T) {
 		}
 	}
 	names := []string{
-		engine.FindingDisagrees, engine.FindingUnknown, engine.FindingRefused, engine.FindingFigures, engine.FindingEvents,
+		engine.FindingDisagrees, engine.FindingUnknown, engine.FindingRefused, engine.FindingFigures, engine.FindingEvents, engine.FindingLoads,
 		model.FindingPhantom, model.FindingPinNotHonoured, model.FindingPinGone, model.FindingNoBlockSize,
 	}
 	for k := event.FindSilent; k <= event.FindRestarted; k++ {

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"adpdeck/router/engine/zmtp"
 )
 
 // badURL says what is wrong with an engine's base address, empty for nothing.
@@ -74,6 +76,28 @@ func splitEndpoint(raw string) (host string, port int, cause, next string) {
 		return "", 0, "its port is not from 1 to 65535", want
 	}
 	return host, port, "", ""
+}
+
+// splitBind reads tcp://ADDRESS:PORT where this router listens.
+func splitBind(raw string) (host string, port int, cause, next string) {
+	const want = "use tcp://*:PORT, or one of this machine's addresses for *"
+	end, err := zmtp.ParseBind(raw)
+	if err != nil || end.Network != "tcp" {
+		return "", 0, "it is no tcp address to listen at", want
+	}
+	host, p, _ := net.SplitHostPort(end.Address)
+	if port, err = strconv.Atoi(p); err != nil || port == 0 {
+		return "", 0, "its port is not from 1 to 65535", want
+	}
+	return host, port, "", ""
+}
+
+// bindAddress is a place to listen at, in one form.
+func bindAddress(host string, port int) string {
+	if host == "" || net.ParseIP(host).IsUnspecified() {
+		host = "*"
+	}
+	return "tcp://" + net.JoinHostPort(host, strconv.Itoa(port))
 }
 
 // sameAddress compares base addresses as a client would dial them.

@@ -24,7 +24,7 @@ func transportOf(w *model.EngineSpec) string {
 	switch {
 	case e.Transport != "":
 		return e.Transport
-	case e.Endpoint != "" || len(e.RankEndpoints) > 0:
+	case e.Endpoint != "" || len(e.RankEndpoints) > 0 || e.Bind != "" || len(e.Loads) > 0:
 		if strings.HasPrefix(e.Endpoint, "nats://") || strings.HasPrefix(e.Endpoint, "tls://") {
 			return transportNATS
 		}
@@ -39,7 +39,7 @@ func transportOf(w *model.EngineSpec) string {
 
 func (c *checker) events() {
 	w, e := c.w, &c.w.Events
-	named := e.Endpoint != "" || len(e.RankEndpoints) > 0
+	named := e.Endpoint != "" || len(e.RankEndpoints) > 0 || e.Bind != ""
 	replays := e.Replay != "" || len(e.RankReplays) > 0
 	switch t := transportOf(w); t {
 	case transportZMQ:
@@ -55,17 +55,19 @@ func (c *checker) events() {
 		switch {
 		case w.Kind != model.EngineDynamo:
 			c.say("Events", fmt.Sprintf("kv events over nats are Dynamo's, and this is %s", w.Kind), "use zmq with an endpoint, or none")
-		case len(e.RankEndpoints) > 0 || replays:
+		case len(e.RankEndpoints) > 0 || replays || e.Bind != "":
 			c.say("Events", "a nats server is one for all ranks and replays nothing", "set its endpoint only")
-		case e.Topic == "" || strings.ContainsAny(e.Topic, " \t\r\n"):
+		case e.Topic == "" && len(e.Loads) == 0 || strings.ContainsAny(e.Topic, " \t\r\n"):
 			c.say("Events", "kv events over nats need the subject", "set topic to namespace.NS.component.COMP.endpoint.EP.kv-events, without endpoint.EP for older releases")
 		default:
 			if cause, next := badNATS(e.Endpoint); cause != "" {
 				c.say("Events", cause, next)
+				return
 			}
+			c.loads()
 		}
 	case transportNone:
-		if named || replays {
+		if named || replays || len(e.Loads) > 0 {
 			c.say("Events", "it has endpoints of kv events that are not to be read", "leave the endpoints or the transport out")
 		}
 	default:
@@ -76,6 +78,12 @@ func (c *checker) events() {
 func (c *checker) zmq(named, replays bool) {
 	w, e := c.w, &c.w.Events
 	switch {
+	case e.Bind != "" && (e.Endpoint != "" || len(e.RankEndpoints) > 0):
+		c.say("Events", "it has an endpoint to dial and one to listen at", "keep bind where its publishers connect, the other where they bind")
+	case e.Bind != "" && w.Kind != model.EngineVLLM && w.Kind != model.EngineSGLang:
+		c.say("Events", fmt.Sprintf("publishers of %s never connect, they bind", w.Kind), "set endpoint in place of bind")
+	case !named && len(e.Loads) > 0:
+		c.loads()
 	case !named && replays:
 		c.say("Events", "it can replay kv events and names no endpoint of them", "set the endpoint too")
 	case !named && w.Kind == model.EngineSGLang: // it says where when it is asked
@@ -90,8 +98,62 @@ func (c *checker) zmq(named, replays bool) {
 	case w.Kind == model.EngineDynamo && len(e.RankEndpoints) > 0:
 		c.say("Events", "a Dynamo worker publishes the events of all its ranks in one place", "set endpoint only")
 	default:
+		c.bind()
+		c.loads()
 		c.endpoints(e.Endpoint, e.RankEndpoints, "endpoint")
 		c.endpoints(e.Replay, e.RankReplays, "replay endpoint")
+	}
+}
+
+// maxLoadPlaces bounds the places where the loads of one worker are published.
+const maxLoadPlaces = 64
+
+// loads checks where loads are published.
+func (c *checker) loads() {
+	w, list := c.w, c.w.Events.Loads
+	nats := transportOf(w) == transportNATS
+	switch n := ranksOf(w); {
+	case len(list) == 0:
+		return
+	case w.Kind != model.EngineDynamo && w.Kind != model.EngineVLLM:
+		c.say("Events", fmt.Sprintf("loads are published by Dynamo and by vllm under it, and this is %s", w.Kind), "leave loads out: they are asked for")
+		return
+	case w.Kind == model.EngineVLLM && len(list) > 1 && n > 0 && len(list) != n:
+		c.say("Events", fmt.Sprintf("it has %d ranks and %d places of loads", n, len(list)), "name one for each rank, or only the first and ports count up")
+		return
+	case w.Kind == model.EngineDynamo && len(list) > maxLoadPlaces:
+		c.say("Events", fmt.Sprintf("it has %d places of loads", len(list)), fmt.Sprintf("name at most %d", maxLoadPlaces))
+		return
+	}
+	for i, at := range list {
+		switch _, port, cause, next := splitEndpoint(at); {
+		case nats && (at == "" || strings.ContainsAny(at, " \t\r\n")):
+			c.say("Events", fmt.Sprintf("the subject of loads %q is none", at), "use namespace.NS.component.COMP.endpoint.EP.kv_metrics or …forward-pass-metrics")
+		case !nats && cause != "":
+			c.say("Events", fmt.Sprintf("its place of loads %q is wrong: %s", at, cause), next)
+		case !nats && w.Kind == model.EngineVLLM && len(list) == 1 && port+lastOf(w) > 65535:
+			c.say("Events", fmt.Sprintf("its place of loads %s counts up to port %d", at, port+lastOf(w)), "name one for each rank instead")
+		case slices.Index(list, at) < i:
+			c.say("Events", fmt.Sprintf("it has the place of loads %s twice", at), "name each once")
+		default:
+			continue
+		}
+		return
+	}
+}
+
+// bind checks where this router is to listen.
+func (c *checker) bind() {
+	bind := c.w.Events.Bind
+	if bind == "" {
+		return
+	}
+	_, port, cause, next := splitBind(bind)
+	switch {
+	case cause != "":
+		c.say("Events", fmt.Sprintf("its bind %q is wrong: %s", bind, cause), next)
+	case port+lastOf(c.w) > 65535:
+		c.say("Events", fmt.Sprintf("its bind %s counts up to port %d", bind, port+lastOf(c.w)), "use a lower port")
 	}
 }
 

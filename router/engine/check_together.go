@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"adpdeck/router/model"
 )
@@ -33,6 +34,7 @@ func (c *checker) together(workers []model.EngineSpec) {
 	}
 	c.shared(workers)
 	c.ports(workers)
+	c.binds(workers)
 }
 
 func sortedKeys[V any](m map[string]V) []string {
@@ -164,6 +166,37 @@ func (c *checker) ports(workers []model.EngineSpec) {
 				}
 				users[addr] = use
 			}
+		}
+	}
+}
+
+// binds refuses two workers that listen at one port and cannot be told apart there
+// by their topics.
+func (c *checker) binds(workers []model.EngineSpec) {
+	type user struct {
+		at   int
+		rank int
+	}
+	users := map[string][]user{}
+	for i := range workers {
+		w := &workers[i]
+		if w.Events.Bind == "" {
+			continue
+		}
+		for r := range max(ranksOf(w), 1) {
+			at := bindAt(w, r)
+			for _, u := range users[at] {
+				other := &workers[u.at]
+				a, b := w.Events.Topic, other.Events.Topic
+				if !strings.HasPrefix(a, b) && !strings.HasPrefix(b, a) {
+					continue
+				}
+				c.at, c.w = i, w
+				c.say("Events", fmt.Sprintf("%s/%d and %s/%d listen at %s for the topics %q and %q, which do not tell them apart", other.ID, u.rank, w.ID, r, at, b, a),
+					"give each a topic of its own that is not the beginning of another, such as kv@POD@")
+				return
+			}
+			users[at] = append(users[at], user{i, r})
 		}
 	}
 }

@@ -9,6 +9,7 @@
 //	question    asked how                          every     told by
 //	alive?      GET /health of each address        0.5 s     Live
 //	busy?       the kind's loads (package scrape)  1 s       Observe, Unobserved
+//	            or as published (events, loads)    as sent   LoadsFrom, Observe
 //	what?       models, server info, metrics       10 s      Join
 //	cached?     KV events: ZMQ, HTTP or NATS       as sent   EventsOn, EventsJSON, RouterEvents
 //	lost?       the publisher's replay             on a gap  Replayed, ReplayDone

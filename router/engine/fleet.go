@@ -32,6 +32,9 @@ type Fleet struct {
 
 	set sync.Mutex // held through a change of workers
 
+	binds sync.Mutex // guards bound
+	bound map[string]*binding
+
 	mu      sync.RWMutex // guards what follows
 	workers map[string]*worker
 	order   []string        // ids as configured
@@ -43,7 +46,7 @@ type Fleet struct {
 // Check's error for a configuration that cannot be served.
 func New(workers []model.EngineSpec, sink Sink, o Options) (*Fleet, error) {
 	o.defaults()
-	f := &Fleet{o: o, sink: sink, born: time.Now(), workers: map[string]*worker{}}
+	f := &Fleet{o: o, sink: sink, born: time.Now(), workers: map[string]*worker{}, bound: map[string]*binding{}}
 	return f, f.Set(workers)
 }
 

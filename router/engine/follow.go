@@ -1,10 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"adpdeck/router/engine/plane"
@@ -29,9 +31,9 @@ const unheard = 5 * time.Second
 
 // subscription follows one publisher of KV events.
 type subscription struct {
-	endpoint, topic string
-	cancel          context.CancelFunc
-	done            chan struct{}
+	place
+	cancel context.CancelFunc
+	done   chan struct{}
 	// trouble says what is wrong with it and has been for a while.
 	trouble func() string
 }
@@ -45,6 +47,12 @@ func (w *worker) endpoints() (live, replay []string) {
 	spec := w.spec
 	spec.Ranks = w.learnt.ranks
 	live, replay = Endpoints(&spec)
+	if spec.Events.Bind != "" {
+		for r := range spec.Ranks {
+			live = append(live, bindAt(&spec, r))
+		}
+		return live, replay
+	}
 	if at := w.learnt.events; len(live) == 0 && at != nil && len(w.doors) == 1 {
 		host := at.Host
 		if ip := net.ParseIP(host); host == "" || host == "*" || ip != nil && ip.IsUnspecified() {
@@ -59,41 +67,80 @@ func (w *worker) endpoints() (live, replay []string) {
 	return live, replay
 }
 
+// feed is what a subscription is for: the KV events of a rank (NoRank: of all), or
+// the loads of the n-th place where they are published.
+type feed struct {
+	loads bool
+	n     int
+}
+
+// place is where a feed comes from.
+type place struct{ endpoint, topic string }
+
+// wants are the places of all feeds as far as they are known.
+func (w *worker) wants() map[feed]place {
+	want := map[feed]place{}
+	e := &w.spec.Events
+	switch transportOf(&w.spec) {
+	case transportZMQ:
+		topic := e.Topic
+		w.mu.Lock()
+		live, _ := w.endpoints()
+		if at := w.learnt.events; topic == "" && e.Endpoint == "" && at != nil {
+			topic = at.Topic
+		}
+		ranks := w.learnt.ranks
+		w.mu.Unlock()
+		for r, at := range live {
+			want[feed{n: r}] = place{at, topic}
+		}
+		for i, at := range loadPlaces(&w.spec, ranks) {
+			want[feed{true, i}] = place{endpoint: at}
+		}
+	case transportNATS:
+		if e.Topic != "" {
+			want[feed{n: model.NoRank}] = place{e.Endpoint, e.Topic}
+		}
+		for i, subject := range e.Loads {
+			want[feed{true, i}] = place{e.Endpoint, subject}
+		}
+	}
+	return want
+}
+
+// loadPlaces are the addresses at which loads are published over zmq. Where vLLM's
+// ranks have one each and only the first is named, the port counts up by the
+// global rank.
+func loadPlaces(w *model.EngineSpec, ranks int) []string {
+	list := w.Events.Loads
+	if w.Kind != model.EngineVLLM || len(list) != 1 {
+		return list
+	}
+	spec := *w
+	spec.Ranks = ranks
+	return endpointList(&spec, list[0], nil)
+}
+
 // follow begins what subscriptions are missing and ends those that are not
 // wanted any more. It belongs to run.
 func (w *worker) follow(ctx context.Context) {
-	want := map[int]string{}
-	topic := w.spec.Events.Topic
-	switch transportOf(&w.spec) {
-	case transportZMQ:
-		w.mu.Lock()
-		live, _ := w.endpoints()
-		if at := w.learnt.events; topic == "" && w.spec.Events.Endpoint == "" && at != nil {
-			topic = at.Topic
-		}
-		w.mu.Unlock()
-		for r, e := range live {
-			want[r] = e
-		}
-	case transportNATS:
-		want[model.NoRank] = w.spec.Events.Endpoint
-	}
-	for r, s := range w.subs {
-		if want[r] != s.endpoint || topic != s.topic {
-			w.end(r)
+	want := w.wants()
+	for f, s := range w.subs {
+		if want[f] != s.place {
+			w.end(f)
 		}
 	}
-	for r, e := range want {
-		if w.subs[r] == nil {
-			w.begin(ctx, r, e, topic)
+	for f, at := range want {
+		if w.subs[f] == nil {
+			w.begin(ctx, f, at)
 		}
 	}
 }
 
-func (w *worker) begin(ctx context.Context, rank int, endpoint, topic string) {
+func (w *worker) begin(ctx context.Context, f feed, at place) {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &subscription{endpoint: endpoint, topic: topic, cancel: cancel, done: make(chan struct{})}
-	run, trouble, err := w.listen(rank, endpoint, topic)
+	s := &subscription{place: at, cancel: cancel, done: make(chan struct{})}
+	run, trouble, err := w.listen(f, at)
 	if err != nil {
 		cancel()
 		close(s.done)
@@ -105,36 +152,61 @@ func (w *worker) begin(ctx context.Context, rank int, endpoint, topic string) {
 			run(ctx)
 		}()
 	}
-	w.subs[rank] = s
+	w.subs[f] = s
 }
 
-func (w *worker) end(rank int) {
-	s := w.subs[rank]
+func (w *worker) end(f feed) {
+	s := w.subs[f]
 	s.cancel()
 	<-s.done
-	delete(w.subs, rank)
-	w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: rank}, "", "")
+	delete(w.subs, f)
+	if !f.loads {
+		w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: f.n}, "", "")
+	}
 }
 
 func (w *worker) unfollow() {
-	for r := range w.subs {
-		w.end(r)
+	for f := range w.subs {
+		w.end(f)
 	}
+	w.finding(FindingLoads, model.Target{Worker: w.spec.ID, Rank: model.NoRank}, "", "")
 }
 
 // hear looks after the subscriptions: who cannot be heard is a finding, unless it
 // does not answer at all, which says it all. It belongs to run.
 func (w *worker) hear() {
-	for r, s := range w.subs {
+	loads := ""
+	for f, s := range w.subs {
 		words := s.trouble()
-		if w.silenced(r) {
+		if f.loads && words != "" {
+			loads = fmt.Sprintf("no loads from %s: %s", s.place.name(), cut(words))
+		}
+		if f.loads {
+			continue
+		}
+		if w.silenced(f.n) {
 			words = ""
 		}
 		if words != "" {
-			words = fmt.Sprintf("no kv events from %s: %s", shown(s.endpoint), cut(words))
+			words = fmt.Sprintf("no kv events from %s: %s", s.place.name(), cut(words))
 		}
-		w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: r}, words, "check the endpoint, and that the engine was started with kv events on")
+		w.finding(FindingEvents, model.Target{Worker: w.spec.ID, Rank: f.n}, words, "check the endpoint, and that the engine was started with kv events on")
 	}
+	if bad := w.loads.trouble(w.f.o.Clock.Now()); loads == "" {
+		loads = cut(bad)
+	}
+	if w.silenced(model.NoRank) {
+		loads = ""
+	}
+	w.finding(FindingLoads, model.Target{Worker: w.spec.ID, Rank: model.NoRank}, loads, "check where its loads are published (events, loads), and that its release is known here")
+}
+
+// name is the place for people: a subject beside its server.
+func (p place) name() string {
+	if strings.HasPrefix(p.endpoint, "nats://") || strings.HasPrefix(p.endpoint, "tls://") {
+		return shown(p.endpoint) + " " + p.topic
+	}
+	return shown(p.endpoint)
 }
 
 // silenced reports that a rank does not answer; for NoRank, that none does. It
@@ -153,32 +225,46 @@ func (w *worker) silenced(rank int) bool {
 }
 
 // listen prepares to hear one publisher: run does it until its context ends.
-func (w *worker) listen(rank int, endpoint, topic string) (run func(context.Context), trouble func() string, err error) {
+func (w *worker) listen(f feed, at place) (run func(context.Context), trouble func() string, err error) {
+	now := w.f.o.Clock.Now
+	message := w.planeEvents
+	if f.loads {
+		message = func(e *plane.Envelope) { w.loads.message(e, now()) }
+	}
 	if transportOf(&w.spec) == transportNATS {
-		l := &natsListener{w: w, server: endpoint, subject: topic}
+		l := &natsListener{w: w, server: at.endpoint, subject: at.topic, take: message}
 		return l.run, l.trouble, nil
 	}
+	if w.spec.Events.Bind != "" && !f.loads {
+		run, trouble := w.listenBound(f.n, at.endpoint, at.topic)
+		return run, trouble, nil
+	}
 	o := zmtp.SubscriberOptions{
-		Endpoint: endpoint, Dial: w.f.o.Dial, Rand: w.f.o.Rand, Now: w.f.o.Clock.Now,
+		Endpoint: at.endpoint, Dial: w.f.o.Dial, Rand: w.f.o.Rand, Now: now,
 		QueueMessages: waitMessages, QueueBytes: waitBytes,
 	}
-	if topic != "" {
-		o.Topics = []string{topic}
+	if at.topic != "" {
+		o.Topics = []string{at.topic}
 	}
-	if w.spec.Kind == model.EngineDynamo {
+	strange := strangers{now: now}
+	switch {
+	case w.spec.Kind == model.EngineDynamo:
 		o.Handle = func(m zmtp.Message) {
-			if e, err := plane.ParseZMQ(m.Frames); err == nil {
-				w.planeEvents(&e)
+			e, err := plane.ParseZMQ(m.Frames)
+			if strange.note(err) {
+				message(&e)
 			}
 		}
-	} else {
-		o.HandleBatch = w.batches(rank)
+	case f.loads:
+		o.HandleBatch = func(b zmtp.Batch) { w.loads.step(b.Payload, now()) }
+	default:
+		o.HandleBatch = w.batches(f.n)
 	}
 	sub, err := zmtp.NewSubscriber(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	return sub.Run, func() string { return silence(sub.Status(), w.f.o.Clock.Now()) }, nil
+	return sub.Run, func() string { return cmp.Or(silence(sub.Status(), now()), strange.trouble()) }, nil
 }
 
 // batches hands on what one rank publishes.

@@ -18,9 +18,16 @@ func (w *worker) load(ctx context.Context) {
 	l := loader{w: w}
 	for {
 		sent, ranks := w.f.o.Clock.Now(), w.view.Load().Ranks
+		l.at, l.source = time.Time{}, ""
 		page, why := l.read(ctx)
 		if ctx.Err() != nil {
 			return
+		}
+		if w.publishes() {
+			page, why = l.spoken(page, why)
+			if !l.at.IsZero() && l.at.Before(sent) {
+				sent = l.at
+			}
 		}
 		if why != "" {
 			w.f.sink.Unobserved(w.spec.ID, cut(why))
@@ -29,6 +36,7 @@ func (w *worker) load(ctx context.Context) {
 			w.refused(&page)
 			// A total is a rank's only where that was known to be the only one.
 			if now := w.view.Load().Ranks; now > 0 && (!page.Unranked || now == ranks) {
+				w.f.sink.LoadsFrom(w.spec.ID, l.source)
 				w.f.sink.Observe(w.spec.ID, sent, page.Reports())
 			}
 		}
@@ -44,6 +52,9 @@ type loader struct {
 	// way is which of SGLang's pages answers; newer releases have the first.
 	way  int
 	rows bool // TensorRT-LLM has reported iterations
+	// at and source are of what was published, zero where nothing was.
+	at     time.Time
+	source string
 }
 
 // read returns one page with ranks inside the worker, or why there is none.

@@ -32,6 +32,7 @@ type sink struct {
 	taken    map[string]time.Time
 	observed map[string]int
 	blind    map[string]string // why there are no loads
+	sources  map[string]string // where loads are from
 	events   []string
 	findings map[string]model.Finding
 	refuse   error
@@ -42,7 +43,7 @@ type sink struct {
 func newSink() *sink {
 	return &sink{
 		joined: map[string]model.WorkerSpec{}, live: map[string]bool{}, why: map[string]string{}, loads: map[string][]model.RankReport{},
-		taken: map[string]time.Time{}, observed: map[string]int{}, blind: map[string]string{}, findings: map[string]model.Finding{},
+		taken: map[string]time.Time{}, observed: map[string]int{}, blind: map[string]string{}, sources: map[string]string{}, findings: map[string]model.Finding{},
 		gaps: make(chan model.Gap, 16), told: make(chan struct{}, 1),
 	}
 }
@@ -103,6 +104,8 @@ func (s *sink) Observe(worker string, at time.Time, loads []model.RankReport) {
 		delete(s.blind, worker)
 	})
 }
+
+func (s *sink) LoadsFrom(worker, source string) { s.do(func() { s.sources[worker] = source }) }
 
 func (s *sink) Unobserved(worker string, why string) { s.do(func() { s.blind[worker] = why }) }
 

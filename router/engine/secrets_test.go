@@ -26,9 +26,9 @@ func TestNoSecretIsShown(t *testing.T) {
 		l := &natsListener{w: w, server: spec.Events.Endpoint}
 		down := time.Now().Add(-time.Hour)
 		l.down.Store(&down)
-		w.subs[model.NoRank] = &subscription{endpoint: spec.Events.Endpoint, trouble: l.trouble}
+		w.subs[feed{n: model.NoRank}] = &subscription{place: place{endpoint: spec.Events.Endpoint}, trouble: l.trouble}
 		w.hear()
-		delete(w.subs, model.NoRank)
+		delete(w.subs, feed{n: model.NoRank})
 		if words := get(r.sink, func() string { return r.findings[FindingEvents+" w/-"].Message }); !strings.Contains(words, "nats://n:4222") || strings.Contains(words, "hunter2") || strings.Contains(words, "user") {
 			t.Errorf("found %q", words)
 		}

@@ -19,6 +19,9 @@ type Sink interface {
 	// Observe brings loads as they were at a moment not before at; Unobserved
 	// says why there are none.
 	Observe(worker string, at time.Time, loads []model.RankReport)
+	// LoadsFrom says where the loads of the next Observe are from: empty for the
+	// engine's pages.
+	LoadsFrom(worker, source string)
 	Unobserved(worker string, why string)
 	// EventsOn takes one batch of KV events from a rank's publisher, EventsJSON
 	// one draining read of TensorRT-LLM's, RouterEvents one list of Dynamo's.

@@ -15,6 +15,7 @@ const (
 	FindingRefused   = "engine_refused"   // the router does not take the worker
 	FindingFigures   = "metrics_refused"  // some of its loads cannot be used
 	FindingEvents    = "events_unheard"   // a publisher of KV events cannot be heard
+	FindingLoads     = "loads_unheard"    // a publisher of loads cannot be heard, or says what cannot be used
 	FindingMixed     = "engines_mixed"    // several processes answer at one address
 )
 

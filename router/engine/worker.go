@@ -49,10 +49,12 @@ type worker struct {
 	found    map[string]model.Finding
 	replays  map[int]replay // by rank
 
+	loads published // has its own lock
+
 	// What follows belongs to run, and while it does not run to Set.
 	joined *model.WorkerSpec
 	told   map[int]bool // what the sink knows of each rank's life
-	subs   map[int]*subscription
+	subs   map[feed]*subscription
 }
 
 // restart is a process that began anew.
@@ -79,7 +81,7 @@ func newWorker(f *Fleet, spec *model.EngineSpec) (*worker, error) {
 	w := &worker{
 		f: f, spec: *spec, poke: make(chan struct{}, 1), again: make(chan struct{}, 1), trials: make(chan struct{}, 1), slots: make(chan struct{}, maxTokenCalls),
 		replays: map[int]replay{}, sick: map[int]string{}, started: map[int]starts{}, found: map[string]model.Finding{},
-		told: map[int]bool{}, subs: map[int]*subscription{},
+		told: map[int]bool{}, subs: map[feed]*subscription{},
 	}
 	w.spec.Ranks = ranksOf(spec)
 	if name := spec.APIKeyEnv; name != "" {

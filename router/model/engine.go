@@ -79,6 +79,13 @@ type EventSource struct {
 	// ranks count the port up; RankEndpoints names one for each rank instead.
 	Endpoint      string
 	RankEndpoints []string
+	// Bind is where this router listens for publishers that connect, as vLLM's do
+	// where their endpoint has no wildcard: tcp://ADDRESS:PORT for rank 0 of the
+	// group, * for all addresses; further ranks count the port up.
+	Bind string
+	// Loads are where a Dynamo event plane publishes loads: addresses over zmq,
+	// subjects over nats. For vllm, the addresses of its forward pass metrics.
+	Loads []string
 	// Replay and RankReplays are the same for lost batches; empty: none.
 	Replay      string
 	RankReplays []string

@@ -166,6 +166,8 @@ func eventMembers(s *model.EventSource) []member {
 		{"transport", choice(&s.Transport, "zmq", "http", "nats", "none")},
 		{"endpoint", text(&s.Endpoint)},
 		{"rank_endpoints", texts(&s.RankEndpoints)},
+		{"bind", text(&s.Bind)},
+		{"loads", texts(&s.Loads)},
 		{"replay", text(&s.Replay)},
 		{"rank_replays", texts(&s.RankReplays)},
 		{"topic", text(&s.Topic)},

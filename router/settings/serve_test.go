@@ -25,12 +25,12 @@ workers:
       topic: kv
     max_num_active_requests: 256
     block_tokens: 16
-  - {id: v1, kind: vllm, rank_urls: ["http://a:1", "http://b:2"], group: moe, start_rank: 4, steer: port}
+  - {id: v1, kind: vllm, rank_urls: ["http://a:1", "http://b:2"], group: moe, start_rank: 4, steer: port, events: {bind: "tcp://*:5557"}}
   - id: d0
     kind: dynamo
     url: http://front:8000
     instance_id: 18446744073709551615
-    events: {transport: nats, topic: ns.backend}
+    events: {transport: nats, topic: ns.backend, loads: [ns.load, ns.steps]}
     models: [deepseek-r1]
     api_key_env: DYN_KEY
 gateway:
@@ -58,10 +58,10 @@ func TestServe(t *testing.T) {
 			Events:               model.EventSource{Endpoint: "tcp://10.0.0.1:5557", Replay: "tcp://10.0.0.1:5657", Topic: "kv"},
 			MaxNumActiveRequests: 256, BlockTokens: 16,
 		},
-		{ID: "v1", Kind: model.EngineVLLM, RankURLs: []string{"http://a:1", "http://b:2"}, Group: "moe", StartRank: 4, Steering: model.SteerPort},
+		{ID: "v1", Kind: model.EngineVLLM, RankURLs: []string{"http://a:1", "http://b:2"}, Group: "moe", StartRank: 4, Steering: model.SteerPort, Events: model.EventSource{Bind: "tcp://*:5557"}},
 		{
 			ID: "d0", Kind: model.EngineDynamo, URL: "http://front:8000", InstanceID: 1<<64 - 1,
-			Events: model.EventSource{Transport: "nats", Topic: "ns.backend"}, Models: []string{"deepseek-r1"}, APIKeyEnv: "DYN_KEY",
+			Events: model.EventSource{Transport: "nats", Topic: "ns.backend", Loads: []string{"ns.load", "ns.steps"}}, Models: []string{"deepseek-r1"}, APIKeyEnv: "DYN_KEY",
 		},
 	}
 	if diff := cmp.Diff(want, d.Serve()); diff != "" {

@@ -87,6 +87,14 @@ type EventsConfig struct {
 	// a free one. Replay is the same for lost batches. Empty: no ZMQ, no replay.
 	// A Dynamo frontend has one publisher for each worker, and no replay.
 	Endpoint, Replay string
+	// Connect makes the publishers connect to Endpoint instead of binding it, as
+	// vLLM's and SGLang's do where it has no wildcard (* or ::); a replay binds all
+	// the same.
+	Connect bool
+	// Loads is where loads are published: of Dynamo's workers one socket each, with
+	// the topics kv_metrics and forward-pass-metrics of the event plane; of vLLM the
+	// forward passes of each rank, ports counted up. Empty: nowhere.
+	Loads string
 	// Topic is the first frame of batches.
 	Topic string
 	// BufferSteps is how many batches a replay can bring back (default 10,000, and
@@ -98,6 +106,8 @@ type EventsConfig struct {
 	// OnBatch, if set, is told of each batch that leaves the engine, in order for
 	// each rank, over the wire or not. It must not wait for the engine.
 	OnBatch func(Batch)
+	// OnLoad is the same for loads; of a Dynamo worker with the envelope.
+	OnLoad func(Batch)
 }
 
 // Batch is one batch of KV events as it leaves an engine.
@@ -132,6 +142,8 @@ func (c *Config) fill() error {
 		return fail("%d workers: only a Dynamo frontend has more than one", c.Workers)
 	case !slices.Contains(kinds[:3], c.Backend):
 		return fail("backend %q: want one of %v", c.Backend, kinds[:3])
+	case (c.Events.Loads != "" || c.Events.OnLoad != nil) && c.Kind != model.EngineDynamo && c.Kind != model.EngineVLLM:
+		return fail("%s publishes no loads: only vllm and dynamo do", c.Kind)
 	case c.Numbers != model.NumbersLocal && c.Numbers != model.NumbersGlobal:
 		return fail("rank numbers %q: want local or global", c.Numbers)
 	case c.StartRank < 0:

@@ -30,8 +30,12 @@
 //   - KV events over ZMQ, ports counted up by global rank, sequences from 0 in
 //     every process, replay in both framings; arrays (SGLang) and maps (vLLM,
 //     TensorRT-LLM); unsigned, signed and 32-byte hashes; Dynamo's event plane
-//     with its envelope. vLLM stores equal blocks twice and says so twice. Hashes
+//     with its envelope. Publishers connect instead of binding where
+//     EventsConfig.Connect says so. vLLM stores equal blocks twice and says so twice. Hashes
 //     of blocks are the engine's own and change with a restart.
+//   - Loads that are published (EventsConfig.Loads): kv_metrics and forward pass
+//     metrics of Dynamo's workers with the envelope, vLLM's own forward passes in
+//     three frames; a heartbeat a second without work.
 //
 // # Invented
 //
@@ -51,6 +55,7 @@
 //   - SGLang's /tokenize takes chats as vLLM's does, which was not verified.
 //     Without Habits.OmitZeroCached vLLM reports 0 cached tokens too; the real one
 //     leaves the figure out.
+//   - There is neither /perf_metrics nor /steady_clock_offset of trtllm-serve.
 //   - X-Fake-Rank, behind Habits.RankHeader, and the address /__fake.
 //   - Everything about models beyond their names. There is no disaggregation, no
 //     speculation, no second cache tier.

@@ -43,13 +43,17 @@ type Engine struct {
 	turn       int // of SGLang's and Dynamo's rotation
 	requests   uint64
 	outbox     []parcel
+	loadbox    []Batch
+	spoken     map[string]uint64 // loads published, by topic
+	beating    Timer             // of heartbeats; nil: none
 	served     []Served
 	frozen     map[string][]byte
 	thaw       chan struct{} // closed and made anew when habits change
 
-	sending sync.Mutex // guards the way out of the outbox
-	wires   *wires
-	late    map[int]*Batch
+	sending  sync.Mutex // guards the way out of the outbox
+	wires    *wires
+	speakers *speakers
+	late     map[int]*Batch
 
 	net network
 }
@@ -84,7 +88,7 @@ func New(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	e := &Engine{cfg: cfg, clock: cfg.Clock, hasher: h, late: map[int]*Batch{}, thaw: make(chan struct{})}
+	e := &Engine{cfg: cfg, clock: cfg.Clock, hasher: h, late: map[int]*Batch{}, spoken: map[string]uint64{}, thaw: make(chan struct{})}
 	e.habits.Store(&cfg.Habits)
 	e.alive, e.end = context.WithCancel(context.Background())
 	e.net.init(e)

@@ -55,6 +55,7 @@ func (g *group) fire(life int, took time.Duration) {
 	for _, k := range g.ranks {
 		k.finish(now)
 		k.publish(now)
+		k.tell(now, took)
 	}
 	g.iter++
 	if e.trt != nil {

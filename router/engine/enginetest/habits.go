@@ -38,6 +38,7 @@ type Habits struct {
 	OldSchema bool `json:"old_schema"`
 
 	EventHabits
+	LoadHabits
 	MetricHabits
 	HTTPHabits
 }
@@ -155,6 +156,7 @@ func (h *Habits) check() error {
 		oneOf("form", h.Form, "array", "map"),
 		oneOf("hash", h.Hash, "unsigned", "signed", "bytes"),
 		oneOf("framing", h.Framing, "old", "new"),
+		oneOf("loads_bad", h.LoadsBad, "version", "text", "cut", "named", "negative"),
 		oneOf("metric_value", h.MetricValue, "NaN", "+Inf", "-Inf", "-1"),
 	} {
 		if err != nil {

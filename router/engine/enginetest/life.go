@@ -49,6 +49,7 @@ func (e *Engine) wipe(rank int) []int {
 			continue
 		}
 		k.wipe(errCrashed)
+		k.passes, k.toldUsed = 0, false
 		k.group.reset()
 		k.pub.restart()
 		hit[k.pub.at] = true
@@ -84,6 +85,9 @@ func (e *Engine) Kill() {
 	e.mu.Lock()
 	e.wipe(model.NoRank)
 	e.down = true
+	if e.beating != nil {
+		e.beating.Stop()
+	}
 	e.mu.Unlock()
 	e.sending.Unlock()
 	e.end()
@@ -92,6 +96,11 @@ func (e *Engine) Kill() {
 	defer e.sending.Unlock()
 	if e.wires != nil {
 		e.wires.close()
+	}
+	if e.speakers != nil {
+		for _, p := range e.speakers.ports {
+			p.Stop()
+		}
 	}
 }
 
@@ -119,6 +128,16 @@ func (e *Engine) Revive(ctx context.Context) error {
 			return fmt.Errorf("revive: %w", err)
 		}
 	}
+	if e.speakers != nil {
+		for _, p := range e.speakers.ports {
+			if err := p.Start(); err != nil {
+				return fmt.Errorf("revive: %w", err)
+			}
+		}
+	}
 	e.down = false
+	if e.speaks() {
+		e.beating = e.clock.AfterFunc(heartbeat, e.beat)
+	}
 	return nil
 }

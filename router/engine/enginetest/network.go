@@ -47,15 +47,25 @@ func (e *Engine) Start(ctx context.Context, addresses ...string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.net.start(ctx, addresses); err != nil {
+	loads, err := e.listenLoads()
+	if err == nil {
+		err = e.net.start(ctx, addresses)
+	}
+	if err != nil {
+		loads.close()
 		if wires != nil {
 			wires.close()
 		}
 		return err
 	}
 	e.sending.Lock()
-	e.wires = wires
+	e.wires, e.speakers = wires, loads
 	e.sending.Unlock()
+	if e.speaks() {
+		e.mu.Lock()
+		e.beating = e.clock.AfterFunc(heartbeat, e.beat)
+		e.mu.Unlock()
+	}
 	e.net.mu.Lock()
 	e.net.unhook = context.AfterFunc(ctx, e.Close)
 	e.net.mu.Unlock()

@@ -21,13 +21,17 @@ func (k *rank) putRouterEvents(events []event.Event, now time.Time) {
 		payload = k.appendRouterEvent(payload, &events[i], k.eventID)
 		k.eventID++
 	}
+	p.put(envelope(k.e.instance(k.worker), p.seq, now, planeTopic, payload))
+}
+
+// envelope is a payload as the event plane carries it.
+func envelope(publisher, seq uint64, now time.Time, topic string, payload []byte) []byte {
 	e := msgp.AppendMapHeader(nil, 5)
-	e = msgp.AppendUint64(msgp.AppendString(e, "publisher_id"), k.e.instance(k.worker))
-	e = msgp.AppendUint64(msgp.AppendString(e, "sequence"), p.seq)
+	e = msgp.AppendUint64(msgp.AppendString(e, "publisher_id"), publisher)
+	e = msgp.AppendUint64(msgp.AppendString(e, "sequence"), seq)
 	e = msgp.AppendInt64(msgp.AppendString(e, "published_at"), now.UnixMilli())
-	e = msgp.AppendString(msgp.AppendString(e, "topic"), planeTopic)
-	e = msgp.AppendBytes(msgp.AppendString(e, "payload"), payload)
-	p.put(e)
+	e = msgp.AppendString(msgp.AppendString(e, "topic"), topic)
+	return msgp.AppendBytes(msgp.AppendString(e, "payload"), payload)
 }
 
 func (k *rank) appendRouterEvent(p []byte, ev *event.Event, id uint64) []byte {

@@ -22,6 +22,13 @@ type rank struct {
 	step    stepped // what the present step does
 	process uint64  // seeds block hashes
 	eventID uint64  // of the next event, where events are numbered one by one
+
+	// Of the loads it publishes: when it last did, how many, and the blocks it
+	// said were used.
+	spoke    time.Time
+	passes   uint64
+	used     int
+	toldUsed bool
 }
 
 // stepped is what a rank did in a step, for TensorRT-LLM's rows.

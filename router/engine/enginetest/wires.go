@@ -44,7 +44,7 @@ func (e *Engine) listenEvents() (*wires, error) {
 		if e.cfg.Kind != model.EngineDynamo {
 			number += e.cfg.StartRank
 		}
-		p := &port{opt: zmq.Options{Topic: ev.Topic, Buffer: ev.BufferSteps, Seed: e.cfg.Seed}}
+		p := &port{opt: zmq.Options{Topic: ev.Topic, Connect: ev.Connect, Buffer: ev.BufferSteps, Seed: e.cfg.Seed}}
 		var err error
 		if p.opt.Endpoint, err = countUp(ev.Endpoint, number); err == nil && ev.Replay != "" {
 			p.opt.Replay, err = countUp(ev.Replay, number)
@@ -134,9 +134,13 @@ func (w *wires) publish(b *parcel) {
 // plane sends a batch of a Dynamo worker over its event plane: topic, publisher,
 // number, and the envelope behind a version and its length.
 func (w *wires) plane(b *Batch) {
+	w.ports[b.Publisher].PublishFrames(planeFrames(b, w.e.instance(b.Publisher))...)
+}
+
+// planeFrames are the frames of a message of the event plane.
+func planeFrames(b *Batch, publisher uint64) [][]byte {
 	frame := append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(b.Payload))), b.Payload...)
-	w.ports[b.Publisher].PublishFrames([]byte(b.Topic),
-		binary.BigEndian.AppendUint64(nil, w.e.instance(b.Publisher)), binary.BigEndian.AppendUint64(nil, b.Seq), frame)
+	return [][]byte{[]byte(b.Topic), binary.BigEndian.AppendUint64(nil, publisher), binary.BigEndian.AppendUint64(nil, b.Seq), frame}
 }
 
 // countUp adds n to the port of an endpoint; port 0 and ipc paths of rank 0 stay.
@@ -167,9 +171,12 @@ func (e *Engine) flush() {
 	e.sending.Lock()
 	defer e.sending.Unlock()
 	e.mu.Lock()
-	out := e.outbox
-	e.outbox = nil
+	out, loads := e.outbox, e.loadbox
+	e.outbox, e.loadbox = nil, nil
 	e.mu.Unlock()
+	for i := range loads {
+		e.speak(&loads[i])
+	}
 	for i := range out {
 		b := &out[i]
 		if e.wires != nil && e.cfg.Kind != model.EngineDynamo {

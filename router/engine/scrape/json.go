@@ -70,14 +70,19 @@ func stringLen(b []byte) int {
 }
 
 // rows hands each element of the JSON list in body, at most so many, to take. An element of
-// another shape costs itself alone; what comes after an end that is too early
-// is lost, and noted. The error says that body is no list.
+// another shape costs itself alone, until MaxBadLines are refused; what comes
+// after an end that is too early is lost, and noted. The error says that body is no list.
 func rows(body []byte, most int, refused *Refusals, take func(i int, row json.RawMessage)) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if first, err := dec.Token(); err != nil || first != json.Delim('[') {
 		return refuse(NotJSON, "a JSON list was expected")
 	}
+	bad := refused.Count + MaxBadLines
 	for i := 0; dec.More(); i++ {
+		if refused.Count >= bad {
+			refused.add(TooMany, "%d rows that cannot be used; the rest is not read", MaxBadLines)
+			return nil
+		}
 		if i == most {
 			refused.add(TooMany, "more than %d rows; the rest is not read", most)
 			return nil

@@ -13,6 +13,11 @@ import (
 // DialFunc opens a connection, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
+// keepAlive finds a vanished host in about ten seconds.
+func keepAlive() net.KeepAliveConfig {
+	return net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}
+}
+
 // Dial connects to e and shakes hands. The end of ctx ends it, not the
 // connection that it returned. The dial and, again, the handshake may take
 // cfg.Handshake. A dial of nil is a dialer whose keep-alive finds a vanished host
@@ -20,9 +25,7 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 func Dial(ctx context.Context, e Endpoint, cfg Config, dial DialFunc) (*Conn, error) {
 	cfg.defaults()
 	if dial == nil {
-		dial = (&net.Dialer{
-			KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3},
-		}).DialContext
+		dial = (&net.Dialer{KeepAliveConfig: keepAlive()}).DialContext
 	}
 	timed, cancel := context.WithTimeout(ctx, cfg.Handshake)
 	nc, err := dial(timed, e.Network, e.Address)

@@ -1,8 +1,8 @@
 // Package zmtp speaks as much of ZMTP 3 as it takes to hear the KV events of an
 // inference engine: the NULL mechanism over tcp:// and ipc://, as a SUB socket
-// that follows a publisher ([Subscriber]) and as a DEALER that asks for what was
-// missed ([Dealer]). [Conn] is one connection, and takes the publishing side too,
-// which the fakes of engines use.
+// that follows a publisher ([Subscriber]), as one that publishers connect to
+// ([Bound]) and as a DEALER that asks for what was missed ([Dealer]). [Conn] is one
+// connection, and takes the publishing side too, which the fakes of engines use.
 //
 // What goes over the wire:
 //
@@ -20,7 +20,7 @@
 // peer does wrong ends its connection with an error that says what came and what
 // to do; no input panics.
 //
-// What it does not do: other mechanisms than NULL, binding a SUB socket (a
-// publisher that connects instead of binding cannot be heard), other socket
-// types.
+// What it does not do: other mechanisms than NULL, other socket types. NULL knows
+// no passwords: whoever reaches a [Bound] can publish to it, so it belongs on a
+// network of engines alone.
 package zmtp

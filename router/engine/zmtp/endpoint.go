@@ -21,9 +21,16 @@ func (e Endpoint) String() string {
 	return e.Network + "://" + e.Address
 }
 
-// ParseEndpoint reads an endpoint to dial. A wildcard host, which only a
-// publisher can bind, is refused.
-func ParseEndpoint(s string) (Endpoint, error) {
+// ParseEndpoint reads an endpoint to dial. A wildcard host, which can only be
+// bound, is refused.
+func ParseEndpoint(s string) (Endpoint, error) { return parseEndpoint(s, false) }
+
+// ParseBind reads an endpoint to listen at: an address of this machine, or * for
+// all of them. Network interfaces by their names, as libzmq takes them, are
+// refused, and so are host names: which address they mean may change.
+func ParseBind(s string) (Endpoint, error) { return parseEndpoint(s, true) }
+
+func parseEndpoint(s string, bind bool) (Endpoint, error) {
 	fail := func(why string) (Endpoint, error) {
 		return Endpoint{}, fmt.Errorf("endpoint %q: %s", s, why)
 	}
@@ -44,10 +51,15 @@ func ParseEndpoint(s string) (Endpoint, error) {
 	if err != nil {
 		return fail("want tcp://HOST:PORT, an IPv6 host in brackets")
 	}
-	if host == "" || strings.ContainsAny(host, "*;/ ") {
+	switch {
+	case bind && host == "*":
+		rest = ":" + port
+	case bind && net.ParseIP(host) == nil:
+		return fail("the host is " + strconv.Quote(host) + ", which is no address to listen at; give one of this machine's, or * for all")
+	case host == "" || strings.ContainsAny(host, "*;/ "):
 		return fail("the host is " + strconv.Quote(host) + ", which is no host to dial; give the one where the publisher runs")
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 && !bind {
 		return fail("the port is " + strconv.Quote(port) + ", want 1 to 65535")
 	}
 	return Endpoint{"tcp", rest}, nil

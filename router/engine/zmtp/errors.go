@@ -17,6 +17,8 @@ var (
 	ErrTooLarge = errors.New("beyond the limit")
 	// ErrSilent is wrapped when a peer sent nothing for too long.
 	ErrSilent = errors.New("peer is silent")
+	// ErrTooMany is wrapped when a bound socket has no room for a publisher.
+	ErrTooMany = errors.New("too many publishers")
 	// ErrMalformed is wrapped by errors about a message whose frames are no
 	// batch of events and no answer to a replay.
 	ErrMalformed = errors.New("not the frames of an event publisher")

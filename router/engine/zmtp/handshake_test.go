@@ -23,6 +23,7 @@ type canned struct {
 func (c canned) Read(p []byte) (int, error)       { return c.r.Read(p) }
 func (c canned) Write(p []byte) (int, error)      { return len(p), nil }
 func (c canned) Close() error                     { return nil }
+func (c canned) RemoteAddr() net.Addr             { return nil }
 func (c canned) SetDeadline(time.Time) error      { return nil }
 func (c canned) SetReadDeadline(time.Time) error  { return nil }
 func (c canned) SetWriteDeadline(time.Time) error { return nil }

@@ -72,6 +72,30 @@ func (q *queue) swap(done *batch) {
 	q.mu.Unlock()
 }
 
+// deliver hands on what is queued until stop closes, or ended does and nothing
+// waits any more; nil never closes.
+func (q *queue) deliver(stop, ended <-chan struct{}, hand func(Message)) {
+	var b batch
+	for last := false; !last; {
+		select {
+		case <-stop:
+			return
+		case <-q.wake:
+		case <-ended:
+			last = true
+		}
+		q.swap(&b)
+		for i := range b.marks {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			hand(b.message(i))
+		}
+	}
+}
+
 // depth returns how many messages wait and how many were ever dropped.
 func (q *queue) depth() (waiting int, dropped uint64) {
 	q.mu.Lock()

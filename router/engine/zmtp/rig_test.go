@@ -64,7 +64,7 @@ func follow(t *testing.T, opt zmtp.SubscriberOptions) (*zmtp.Subscriber, <-chan 
 	return s, out
 }
 
-func run(t *testing.T, s *zmtp.Subscriber) {
+func run(t testing.TB, s interface{ Run(context.Context) }) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx) }()
@@ -83,7 +83,7 @@ func next(t *testing.T, from <-chan got) got {
 }
 
 // until polls a condition that nothing announces.
-func until(t *testing.T, what string, ok func() bool) {
+func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()

@@ -57,14 +57,7 @@ func (o *SubscriberOptions) defaults() {
 	if o.QueueBytes <= 0 {
 		o.QueueBytes = 32 << 20
 	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = time.Second
-	}
-	if o.Heartbeat < 0 {
-		o.Heartbeat, o.Silence = 0, 0
-	} else {
-		orDuration(&o.Silence, 3*o.Heartbeat)
-	}
+	heartbeat(&o.Heartbeat, &o.Silence)
 	orDuration(&o.MinRetry, 100*time.Millisecond)
 	orDuration(&o.MaxRetry, 1500*time.Millisecond)
 	if o.Rand == nil {
@@ -75,11 +68,51 @@ func (o *SubscriberOptions) defaults() {
 	}
 }
 
+// heartbeat completes how often a peer is asked for a sign of life, and how long
+// it may give none.
+func heartbeat(every, silence *time.Duration) {
+	if *every == 0 {
+		*every = time.Second
+	}
+	if *every < 0 {
+		*every, *silence = 0, 0
+		return
+	}
+	orDuration(silence, 3**every)
+}
+
 // Bounds of the subscription itself.
 const (
 	mostTopics     = 64
 	mostTopicBytes = 4 << 10
 )
+
+// subscription is which messages are wanted, by the beginnings of their first
+// frames.
+type subscription struct{ topics []string }
+
+// wants reports whether first begins like one of the topics: a publisher that
+// filters badly is filtered here.
+func (s subscription) wants(first []byte) bool {
+	for _, t := range s.topics {
+		if len(t) == 0 || bytes.HasPrefix(first, []byte(t)) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkTopics(topics []string) error {
+	if len(topics) > mostTopics {
+		return fmt.Errorf("subscriber: %d topics, at most %d are subscribed; a shorter common beginning takes several", len(topics), mostTopics)
+	}
+	for _, t := range topics {
+		if len(t) > mostTopicBytes {
+			return fmt.Errorf("subscriber: a topic of %d bytes, %d are allowed", len(t), mostTopicBytes)
+		}
+	}
+	return nil
+}
 
 // Subscriber follows one publisher. It dials, subscribes and delivers, and
 // begins again whenever the connection is lost or cannot be had, until its
@@ -104,13 +137,8 @@ func NewSubscriber(opt SubscriberOptions) (*Subscriber, error) {
 		return nil, errors.New("subscriber: want exactly one of Handle and HandleBatch")
 	}
 	opt.defaults()
-	if len(opt.Topics) > mostTopics {
-		return nil, fmt.Errorf("subscriber: %d topics, at most %d are subscribed; a shorter common beginning takes several", len(opt.Topics), mostTopics)
-	}
-	for _, t := range opt.Topics {
-		if len(t) > mostTopicBytes {
-			return nil, fmt.Errorf("subscriber: a topic of %d bytes, %d are allowed", len(t), mostTopicBytes)
-		}
+	if err := checkTopics(opt.Topics); err != nil {
+		return nil, err
 	}
 	if opt.MaxRetry < opt.MinRetry {
 		return nil, fmt.Errorf("subscriber: MaxRetry %v is below MinRetry %v", opt.MaxRetry, opt.MinRetry)
@@ -124,7 +152,7 @@ func NewSubscriber(opt SubscriberOptions) (*Subscriber, error) {
 // have. It is called once. What waits for the handler then is let go.
 func (s *Subscriber) Run(ctx context.Context) {
 	var delivering sync.WaitGroup
-	delivering.Go(func() { s.deliver(ctx) })
+	delivering.Go(func() { s.queue.deliver(ctx.Done(), nil, s.hand) })
 	defer delivering.Wait()
 	try := 0
 	for ctx.Err() == nil {
@@ -181,7 +209,7 @@ func (s *Subscriber) follow(ctx context.Context) (began time.Time, err error) {
 
 // take counts one message and queues it.
 func (s *Subscriber) take(conn uint64, at time.Time, frames [][]byte) {
-	wanted := s.wants(frames[0])
+	wanted := subscription{s.opt.Topics}.wants(frames[0])
 	s.mu.Lock()
 	st := &s.status
 	st.Messages++
@@ -195,36 +223,6 @@ func (s *Subscriber) take(conn uint64, at time.Time, frames [][]byte) {
 	s.mu.Unlock()
 	if wanted {
 		s.queue.push(conn, frames)
-	}
-}
-
-// wants reports whether first begins like one of the topics: a publisher that
-// filters badly is filtered here.
-func (s *Subscriber) wants(first []byte) bool {
-	for _, t := range s.opt.Topics {
-		if len(t) == 0 || bytes.HasPrefix(first, []byte(t)) {
-			return true
-		}
-	}
-	return false
-}
-
-// deliver hands what is queued to the handler.
-func (s *Subscriber) deliver(ctx context.Context) {
-	var b batch
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.queue.wake:
-		}
-		s.queue.swap(&b)
-		for i := range b.marks {
-			if ctx.Err() != nil {
-				return
-			}
-			s.hand(b.message(i))
-		}
 	}
 }
 

@@ -62,6 +62,17 @@ func (b *Batch) Reset() {
 	b.locals, b.media = b.locals[:0], b.media[:0]
 }
 
+// leastEventBytes is the shortest event that can be used: BlockRemoved of nothing.
+const leastEventBytes = 15
+
+// reserve makes room for n events at once. Growing step by step would leave more
+// behind than the events take.
+func (b *Batch) reserve(n int) {
+	if n > cap(b.Events) {
+		b.Events = append(make([]Event, 0, n), b.Events...)
+	}
+}
+
 // add appends an empty event and returns it; drop takes it back.
 func (b *Batch) add() *Event {
 	n := len(b.Events)

@@ -164,6 +164,7 @@ func (d *Decoder) events(b *Batch) bool {
 		d.refuse(b)
 		return false
 	}
+	b.reserve(min(int(n), len(d.w.b)/leastEventBytes))
 	for range n {
 		at, m := d.w.b, b.mark()
 		b.Seen++

@@ -19,6 +19,10 @@ type Options struct {
 	// Endpoint (tcp://127.0.0.1:0) is where it binds: tcp://HOST:PORT, where the
 	// host may be * and the port 0, or ipc://PATH.
 	Endpoint string
+	// Connect makes it connect to Endpoint instead, as engines do whose endpoint
+	// names a host to send to: its subscriber must bind. It dials again and again.
+	// The replay binds all the same.
+	Connect bool
 	// Replay is where the replay is asked for; empty offers none.
 	Replay string
 	// Topic is the first frame of each batch.
@@ -97,7 +101,7 @@ func (p *Publisher) Start() error {
 	if p.pub != nil {
 		return nil
 	}
-	pub, err := p.bind(&p.opt.Endpoint)
+	pub, err := p.open()
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,11 @@ func (p *Publisher) Start() error {
 		}
 		p.done.Go(func() { p.accept(router, p.serveReplay) })
 	}
-	p.done.Go(func() { p.accept(pub, p.servePub) })
+	if p.opt.Connect {
+		p.done.Go(func() { p.dial(pub) })
+	} else {
+		p.done.Go(func() { p.accept(pub, p.servePub) })
+	}
 	p.pub, p.router, p.seq, p.kept, p.held = pub, router, 0, nil, nil
 	return nil
 }
@@ -139,7 +147,8 @@ func (p *Publisher) Restart() error {
 // Close ends the publisher and returns when its goroutines have ended.
 func (p *Publisher) Close() { p.Stop() }
 
-// Endpoint returns where subscribers dial, with the port that was bound.
+// Endpoint returns where subscribers dial, with the port that was bound, or where
+// it connects to.
 func (p *Publisher) Endpoint() string { return p.opt.Endpoint }
 
 // ReplayEndpoint returns where a replay is asked for, empty without one.
@@ -213,7 +222,18 @@ func (p *Publisher) bind(endpoint *string) (*socket, error) {
 		}
 		*endpoint = fmt.Sprintf("tcp://%s", net.JoinHostPort(host, fmt.Sprint(tcp.Port)))
 	}
-	return &socket{listener: l, conns: make(map[net.Conn]struct{}), subs: make(map[*subscriber]struct{})}, nil
+	return newSocket(l), nil
+}
+
+// open is the publishing socket, bound or about to connect.
+func (p *Publisher) open() (*socket, error) {
+	if !p.opt.Connect {
+		return p.bind(&p.opt.Endpoint)
+	}
+	if _, err := zmtp.ParseEndpoint(p.opt.Endpoint); err != nil {
+		return nil, err
+	}
+	return newSocket(nil), nil
 }
 
 // accept serves connections until the socket closes.
@@ -232,6 +252,32 @@ func (p *Publisher) accept(s *socket, serve func(*socket, net.Conn)) {
 			defer s.remove(fc)
 			serve(s, fc)
 		})
+	}
+}
+
+// redial is how long a publisher that connects waits before it tries again;
+// libzmq waits 100 ms.
+const redial = 20 * time.Millisecond
+
+// dial connects, serves the connection, and connects anew until the socket
+// closes.
+func (p *Publisher) dial(s *socket) {
+	to, err := zmtp.ParseEndpoint(p.opt.Endpoint)
+	for err == nil {
+		if nc, refused := net.DialTimeout(to.Network, to.Address, time.Second); refused == nil {
+			fc := &faultyConn{Conn: nc, pub: p, closed: make(chan struct{})}
+			if s.add(fc) {
+				p.servePub(s, fc)
+				s.remove(fc)
+			} else {
+				fc.Close()
+			}
+		}
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(redial):
+		}
 	}
 }
 

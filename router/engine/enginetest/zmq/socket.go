@@ -5,14 +5,19 @@ import (
 	"sync"
 )
 
-// socket is a bound listener with its connections.
+// socket is a listener, or what dials, with its connections.
 type socket struct {
-	listener net.Listener
+	listener net.Listener  // nil for one that connects
+	ended    chan struct{} // closed by close
 
 	mu     sync.Mutex // guards what follows
 	closed bool
 	conns  map[net.Conn]struct{}
 	subs   map[*subscriber]struct{} // of a PUB socket
+}
+
+func newSocket(l net.Listener) *socket {
+	return &socket{listener: l, ended: make(chan struct{}), conns: make(map[net.Conn]struct{}), subs: make(map[*subscriber]struct{})}
 }
 
 func (s *socket) add(c net.Conn) bool {
@@ -33,10 +38,13 @@ func (s *socket) remove(c net.Conn) {
 
 // close closes the listener and every connection.
 func (s *socket) close() {
-	s.listener.Close()
+	if s.listener != nil {
+		s.listener.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	close(s.ended)
 	for c := range s.conns {
 		c.Close()
 	}

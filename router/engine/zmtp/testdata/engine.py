@@ -1,6 +1,7 @@
 """A rank of an engine on real libzmq: PUB beside a ROUTER that replays.
 
 Usage: engine.py PUB_ENDPOINT REPLAY_ENDPOINT old|topic HEARTBEAT_MS BUFFER
+With "connect:" before it PUB_ENDPOINT is connected to instead of bound.
 Writes the two endpoints that were bound, then does what stdin says, a line each:
 
   publish N SIZE   N batches, each its number, a colon and SIZE letters
@@ -34,7 +35,10 @@ if int(heartbeat):
         s.setsockopt(zmq.HEARTBEAT_IVL, int(heartbeat))
         s.setsockopt(zmq.HEARTBEAT_TIMEOUT, 20 * int(heartbeat))
         s.setsockopt(zmq.HEARTBEAT_TTL, 20 * int(heartbeat))
-pub.bind(pub_at)
+if pub_at.startswith("connect:"):
+    pub.connect(pub_at[len("connect:"):])
+else:
+    pub.bind(pub_at)
 router.bind(replay_at)
 say(pub.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0"), router.getsockopt(zmq.LAST_ENDPOINT).decode().rstrip("\0"))
 
