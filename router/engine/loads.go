@@ -29,15 +29,15 @@ const (
 // them. What comes is kept by worker and rank until it is old.
 type published struct {
 	mu      sync.Mutex // guards what follows
-	workers map[string]map[int]*said
+	workers map[string]map[int]*figures
 	clocks  map[uint64]*skew
 	last    time.Time // anything usable came
 	bad     string    // what is wrong with what came
 	badAt   time.Time
 }
 
-// said is the newest of each figure of a rank, with the time it is of.
-type said struct {
+// figures are the newest of each figure of a rank, with the time it is of.
+type figures struct {
 	step, used, booked       plane.Load
 	stepAt, usedAt, bookedAt time.Time
 }
@@ -120,9 +120,9 @@ func (p *published) keep(l *plane.Load, step bool, at, now time.Time) {
 			return
 		}
 		if p.workers == nil {
-			p.workers = map[string]map[int]*said{}
+			p.workers = map[string]map[int]*figures{}
 		}
-		ranks = map[int]*said{}
+		ranks = map[int]*figures{}
 		p.workers[l.Worker] = ranks
 	}
 	s := ranks[l.Rank]
@@ -131,7 +131,7 @@ func (p *published) keep(l *plane.Load, step bool, at, now time.Time) {
 			p.refuse(fmt.Sprintf("more than %d ranks publish there", MaxRanks), now)
 			return
 		}
-		s = &said{}
+		s = &figures{}
 		ranks[l.Rank] = s
 	}
 	newer := func(have *plane.Load, since *time.Time) {

@@ -267,8 +267,16 @@ func (p *painter) feeds() {
 	}
 	p.fact(cell.Lit("feeds"), runs...)
 	for i := range p.e.Feeds {
-		if x := &p.e.Feeds[i]; x.Why != "" && x.State != model.FeedLive && !p.e.finds(x.Why) {
-			p.fact(cell.Text{}, warn(cell.Say("%s: %s", cell.Fit(x.Name, 16), cell.Fit(x.Why, 160))))
+		x := &p.e.Feeds[i]
+		if x.Why == "" || p.e.finds(x.Why) {
+			continue
+		}
+		text := cell.Say("%s: %s", cell.Fit(x.Name, 16), cell.Fit(x.Why, 160))
+		switch {
+		case x.State != model.FeedLive:
+			p.fact(cell.Text{}, warn(text))
+		case x.Name == model.FeedMetrics: // where it comes from, or what is still missing
+			p.fact(cell.Text{}, dim(text))
 		}
 	}
 }

@@ -224,3 +224,19 @@ func TestExportHasAValueForEachColumn(t *testing.T) {
 		t.Errorf("%d rows", len(x.Rows))
 	}
 }
+
+// Where loads come from is said while they come, and old troubles of the other
+// feeds are not.
+func TestLiveFeedsSayTheirSource(t *testing.T) {
+	s := pair()
+	for i := range s.Workers[0].Feeds {
+		s.Workers[0].Feeds[i].State, s.Workers[0].Feeds[i].Why = model.FeedLive, "why of "+s.Workers[0].Feeds[i].Name
+	}
+	f := fixture.Frame(s, 120, 40)
+	v := New()
+	on("w0")(v, f)
+	got := ansi.Strip(strings.Join(v.Draw(f, 120, 34), "\n"))
+	if want := "metrics: why of " + model.FeedMetrics; !strings.Contains(got, want) || strings.Count(got, "why of") != 1 {
+		t.Errorf("want %q alone of the reasons:\n%s", want, got)
+	}
+}
