@@ -35,6 +35,7 @@ func newDev() *cobra.Command {
 type engineFlags struct {
 	kind, listen, habits string
 	events, replay       string
+	loads                string
 	models               []string
 	start, workers       int
 	rankPorts            bool
@@ -99,6 +100,7 @@ Bad habits are switched with --habits and while it runs:
 	f.BoolVar(&e.rankPorts, "rank-ports", false, "one port for each rank, counted up from --listen's")
 	f.StringVar(&e.events, "events", anyPort, "`ENDPOINT` of rank 0's KV events, the others count up; port 0: free ones; none: no events")
 	f.StringVar(&e.replay, "replay", anyPort, "`ENDPOINT` at which rank 0 gives lost batches again; none: nowhere")
+	f.StringVar(&e.loads, "loads", "none", "`ENDPOINT` at which loads are published, as vLLM and workers of dynamo do under Dynamo; ports count up")
 	f.StringSliceVar(&e.models, "models", []string{"fake-model"}, "model names that it serves")
 	f.IntVar(&e.start, "start-rank", 0, "global number of its first rank")
 	f.IntVar(&e.workers, "workers", 1, "workers behind a dynamo frontend")
@@ -121,6 +123,9 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 	cfg := f.size.config(model.EngineKind(f.kind))
 	cfg.Models, cfg.StartRank, cfg.Workers = f.models, f.start, f.workers
 	cfg.Events = eventsOf(cfg.Kind, f.events, f.replay)
+	if f.loads != "none" {
+		cfg.Events.Loads = f.loads
+	}
 	e, err := enginetest.New(cfg)
 	if err != nil {
 		return err
@@ -210,6 +215,9 @@ func specs(e *enginetest.Engine, id string) []model.EngineSpec {
 			if at := e.EventEndpoint(i); at != "" {
 				out[i].Events.Endpoint = at
 			}
+			if at := e.LoadEndpoint(i); at != "" {
+				out[i].Events.Loads = []string{at}
+			}
 		}
 		return out
 	}
@@ -222,6 +230,11 @@ func specs(e *enginetest.Engine, id string) []model.EngineSpec {
 			if at := e.ReplayEndpoint(k); at != "" {
 				base.Events.RankReplays = append(base.Events.RankReplays, at)
 			}
+		}
+	}
+	for k := range cfg.Ranks {
+		if at := e.LoadEndpoint(k); at != "" {
+			base.Events.Loads = append(base.Events.Loads, at)
 		}
 	}
 	return []model.EngineSpec{base}
@@ -251,7 +264,7 @@ func writeWorker(w io.Writer, s *model.EngineSpec) {
 		fmt.Fprintf(w, "    instance_id: %d\n", s.InstanceID)
 	}
 	e := &s.Events
-	if e.Transport == "" && e.Endpoint == "" && len(e.RankEndpoints) == 0 {
+	if e.Transport == "" && e.Endpoint == "" && len(e.RankEndpoints) == 0 && len(e.Loads) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "    events:")
@@ -263,4 +276,5 @@ func writeWorker(w io.Writer, s *model.EngineSpec) {
 	}
 	list("      ", "rank_endpoints", e.RankEndpoints)
 	list("      ", "rank_replays", e.RankReplays)
+	list("      ", "loads", e.Loads)
 }

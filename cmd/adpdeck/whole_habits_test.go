@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"testing"
@@ -162,7 +163,7 @@ func silentRank(habits string) story {
 }
 
 func stories() map[string]story {
-	return map[string]story{
+	all := map[string]story{
 		"ignore_rank": {tell: func(w *whole) {
 			w.bad(`{"ignore_rank": ["chat"]}`)
 			for i := range 3 {
@@ -439,6 +440,8 @@ func stories() map[string]story {
 			}
 		}},
 	}
+	maps.Copy(all, loadStories())
+	return all
 }
 
 // sentTimes counts what reached any engine.
