@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,15 +128,26 @@ func (s *session) read() error {
 		s.alive()
 		return answer(text)
 	})
+	var msg bytes.Buffer // one for all: what is decoded from it holds copies
 	for {
-		_, msg, err := s.conn.ReadMessage()
+		_, r, err := s.conn.NextReader()
+		if err == nil {
+			_, err = msg.ReadFrom(r)
+		}
 		if err != nil {
 			return s.explain(err)
 		}
 		s.alive()
-		s.take(msg)
+		s.take(msg.Bytes())
+		if msg.Reset(); msg.Cap() > keptBytes {
+			msg = bytes.Buffer{}
+		}
 	}
 }
+
+// keptBytes bounds the buffer that is kept between messages: a change fits, a
+// long part of a snapshot is let go.
+const keptBytes = 128 << 10
 
 func (s *session) alive() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(2 * s.c.opt.PingPeriod))
