@@ -63,13 +63,14 @@ func (s *screenFlags) keys() (*keymap.Keys, error) {
 		return &keymap.Keys{}, nil
 	}
 	k, err := keymap.Load(path)
+	var wrong *keymap.Error
 	switch {
 	case s.console == "" && errors.Is(err, fs.ErrNotExist):
 		return &keymap.Keys{}, nil
-	case err != nil:
+	case errors.As(err, &wrong):
 		return nil, fmt.Errorf("%w; mend it, or move the file away for the default keys", err)
 	}
-	return k, nil
+	return k, err
 }
 
 // actor is who stands in the history: the user of this machine.
