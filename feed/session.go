@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -130,13 +131,20 @@ func (s *session) read() error {
 		s.alive()
 		return answer(text)
 	})
+	var msg bytes.Buffer // one for all: what is decoded from it holds copies
 	for {
-		_, msg, err := s.conn.ReadMessage()
+		_, r, err := s.conn.NextReader()
+		if err == nil {
+			_, err = msg.ReadFrom(r)
+		}
 		if err != nil {
 			return s.explain(err)
 		}
 		s.alive()
-		s.take(msg)
+		s.take(msg.Bytes())
+		if msg.Reset(); msg.Cap() > keptBytes {
+			msg = bytes.Buffer{}
+		}
 	}
 }
 
@@ -154,6 +162,10 @@ func (s *session) answered(ns int64, rtt time.Duration) {
 // every is how often this side pings: to know how old the state is, more often
 // than to find out that the link is dead.
 func (s *session) every() time.Duration { return min(s.c.opt.PingPeriod, agePeriod) }
+
+// keptBytes bounds the buffer that is kept between messages: a change fits, a
+// long part of a snapshot is let go.
+const keptBytes = 128 << 10
 
 func (s *session) alive() {
 	_ = s.conn.SetReadDeadline(time.Now().Add(2 * s.c.opt.PingPeriod))

@@ -160,3 +160,32 @@ func FuzzEncode(f *testing.F) {
 		}
 	})
 }
+
+// The client reads every message into one buffer: a frame must hold nothing of
+// the message that it was decoded from.
+func TestFramesHoldNothingOfTheirMessage(t *testing.T) {
+	ch := change64(1)
+	ch.Events = []model.Event{{ID: 1, Who: "ann", What: "drain w0/1"}}
+	ch.Convs = []*model.Conv{{Key: model.ConvKey{ID: "conv-1", Tenant: "a"}}}
+	msgs, _, err := encodeChange("epoch", 1, ch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decisions, _ := encodeDecisions("epoch", 1, []*model.Decision{{ID: 1, Conv: model.ConvKey{ID: "conv-1"}}}, 0, nil)
+	for _, msg := range append(msgs, decisions...) {
+		f, err := decode(msg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := json.Marshal(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range msg {
+			msg[i] = 'x'
+		}
+		if now, err := json.Marshal(f); err != nil || string(now) != string(was) {
+			t.Errorf("%v: the frame changed with its message", err)
+		}
+	}
+}

@@ -44,7 +44,7 @@ func TestAConflictIsAskedAgainOnTop(t *testing.T) {
 func TestAConflictOffersTheWayOutAtAnyWidth(t *testing.T) {
 	why := &model.Refusal{Code: model.RefusedConflict, Current: &model.Revision{Version: 1413, Actor: "a-very-long-name-indeed", What: strings.Repeat("much ", 20)}}
 	for _, room := range []int{36, 56, 76, 116} {
-		got := refused(model.Command{Expect: 1412}, why, room)
+		got := refused(model.Command{Expect: 1412}, why, room, cell.Lit("A"))
 		if got.Width() > room || !strings.HasSuffix(got.String(), "A applies on top") {
 			t.Errorf("%d cells: %q", room, got)
 		}
@@ -59,7 +59,7 @@ func TestUndoIsNamedByWhatItTakesBack(t *testing.T) {
 		5: "redone: drain w1/2 · v6 · U undo",
 	} {
 		rev, ok := toUndo(revs, version)
-		if got := undone(revs, rev, 6).String(); !ok || got != want {
+		if got := undone(revs, rev, 6, cell.Lit("U")).String(); !ok || got != want {
 			t.Errorf("undo %d: %q, want %q", version, got, want)
 		}
 	}

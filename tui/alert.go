@@ -97,7 +97,7 @@ func (m *Model) nextAlert() tea.Cmd {
 	m.looked[next.key] = true
 	text := next.text
 	if more > 0 {
-		text = cell.Say("%s · ! %s more", text, cell.Int(more))
+		text = cell.Say("%s · %s %s more", text, m.keyOf(command.Alert), cell.Int(more))
 	}
 	return m.carry(view.All{next.to, view.Toast{Level: view.Alert, Text: text}})
 }

@@ -63,7 +63,7 @@ func (m *Model) waiting(w, h int) []string {
 		if d := l.NextTry.Sub(m.opt.Now()); d > 0 {
 			next = cell.Say("in %s", cell.Seconds(d))
 		}
-		say(cell.Dim, cell.Say("try %s %s · ctrl+r tries at once", cell.Int(l.Attempt), next))
+		say(cell.Dim, cell.Say("try %s %s · %s tries at once", cell.Int(l.Attempt), next, m.keyOf(command.Retry)))
 	}
 	return b.Lines(h)
 }

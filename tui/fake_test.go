@@ -206,6 +206,7 @@ func keyMsg(k string) tea.KeyMsg {
 	for t, name := range map[tea.KeyType]string{
 		tea.KeyEnter: "enter", tea.KeyEsc: "esc", tea.KeyCtrlC: "ctrl+c", tea.KeyTab: "tab", tea.KeyBackspace: "backspace",
 		tea.KeyUp: "up", tea.KeyDown: "down", tea.KeyLeft: "left", tea.KeyRight: "right", tea.KeyCtrlR: "ctrl+r", tea.KeyCtrlT: "ctrl+t", tea.KeyCtrlU: "ctrl+u",
+		tea.KeyF1: "f1", tea.KeyF2: "f2", tea.KeyF5: "f5",
 	} {
 		if name == k {
 			return tea.KeyMsg{Type: t}

@@ -112,11 +112,11 @@ func (d *help) halves(b *cell.Block, h int) {
 		b.Begin(cell.Normal)
 		b.Gap(2)
 		if i < len(left) {
-			helpLine(b, left[i], 12)
+			helpLine(b, left[i], 12, 36)
 		}
 		b.To(37)
 		if i < len(right) {
-			helpLine(b, right[i], 8)
+			helpLine(b, right[i], 8, b.Width())
 		}
 	}
 	for b.Height() < h+2 {
@@ -132,12 +132,12 @@ func (d *help) narrow(b *cell.Block, h int) {
 	for i := d.top; i < len(all) && i < d.top+h; i++ {
 		b.Begin(cell.Normal)
 		b.Gap(1)
-		helpLine(b, all[i], 12)
+		helpLine(b, all[i], 12, b.Width())
 	}
 }
 
-// helpLine paints keys and words; what is off is dim.
-func helpLine(b *cell.Block, l command.Line, keysW int) {
+// helpLine paints keys and words, up to column end; what is off is dim.
+func helpLine(b *cell.Block, l command.Line, keysW, end int) {
 	if len(l.Keys) == 0 {
 		b.Put(cell.Title, cell.Foreign(l.Help))
 		return
@@ -149,7 +149,8 @@ func helpLine(b *cell.Block, l command.Line, keysW int) {
 	text := keyText(b.Ink(), strings.Join(l.Keys, " "))
 	b.Left(keys, max(keysW, text.Width()), text)
 	b.Gap(1)
-	b.Put(words, cell.Foreign(l.Help))
+	help := cell.Foreign(l.Help)
+	b.Left(words, max(0, min(help.Width(), end-b.At())), help)
 }
 
 // reason says why the first command that is off is off.
@@ -189,7 +190,7 @@ func (d *help) found(b *cell.Block, h int) {
 		if len(l.Keys) == 0 {
 			l.Keys = []string{":" + string(l.ID)}
 		}
-		helpLine(b, l, 10)
+		helpLine(b, l, 10, b.Width())
 		if l.Off != "" {
 			b.Put(cell.Dim, cell.Say(" · off: %s", cell.Foreign(l.Off)))
 		}
@@ -213,11 +214,10 @@ func (d *help) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
 			return nil, true
 		}
 		return view.Perform{Command: lines[min(d.at, len(lines)-1)].ID}, true
-	case "?":
-		if d.search == "" {
-			return nil, true
-		}
 	default:
+		if d.search == "" && d.m.table.Starts(k.Name, command.Help) {
+			return nil, true // the key that opened it closes it
+		}
 		if len(k.Runes) > 0 && len(d.search) < 40 {
 			d.search += string(k.Runes)
 			d.at = 0

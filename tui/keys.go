@@ -61,6 +61,10 @@ func (m *Model) onKey(k view.Key) tea.Cmd {
 		in := v.Key(&m.frame, k)
 		return m.carry(in)
 	}
+	// Enter on a broken link means: try now.
+	if k.Name == "enter" && (m.link == command.LinkStale || m.link == command.LinkNone) {
+		return m.run(command.Retry)
+	}
 	var id command.View
 	if v != nil {
 		id = v.ID()
@@ -74,16 +78,15 @@ func (m *Model) onKey(k view.Key) tea.Cmd {
 
 // perform runs a command unless it is off, and then says why.
 func (m *Model) perform(c *command.Command, key string) tea.Cmd {
-	// Enter on a broken link means: try now.
-	if key == "enter" && (m.link == command.LinkStale || m.link == command.LinkNone) {
-		return m.run(command.Retry)
-	}
 	if why := c.Reason(m.situation()); why != "" {
 		m.say(view.Note, cell.Say("%s is off: %s", keyText(m.ink, command.KeyName(key)), cell.Foreign(why)))
 		return nil
 	}
 	return m.run(c.ID)
 }
+
+// keyOf is the first key of a command as it is drawn.
+func (m *Model) keyOf(id command.ID) cell.Text { return keyText(m.ink, m.table.KeyOf(id)) }
 
 // run carries out a command that is on.
 func (m *Model) run(id command.ID) tea.Cmd {
@@ -219,7 +222,7 @@ func (m *Model) step(id command.ID) {
 	if !m.past.step(by) {
 		end := cell.Lit("this is the oldest moment kept")
 		if by > 0 {
-			end = cell.Lit("this is the newest moment: z goes live again")
+			end = cell.Say("this is the newest moment: %s goes live again", m.keyOf(command.Freeze))
 		}
 		m.say(view.Note, end)
 	}

@@ -16,12 +16,16 @@ import (
 	"adpdeck/tui/view"
 )
 
+// ReadPeriod is how often the console reads its client's view: a client that
+// makes views more often makes them for nobody.
+const ReadPeriod = 250 * time.Millisecond
+
 // The rhythm of the console.
 const (
-	tickPeriod   = 250 * time.Millisecond // data is read four times a second
-	eagerPeriod  = 20 * time.Millisecond  // until the first state, or
-	eagerTicks   = 50                     // so many looks
-	samplePeriod = time.Second            // trends and the past
+	tickPeriod   = ReadPeriod
+	eagerPeriod  = 20 * time.Millisecond // until the first state, or
+	eagerTicks   = 50                    // so many looks
+	samplePeriod = time.Second           // trends and the past
 	toastTime    = 6 * time.Second
 )
 
@@ -72,14 +76,18 @@ type Model struct {
 // New returns a console that has not been sized yet.
 func New(opt Options) *Model {
 	opt.defaults()
-	m := &Model{opt: opt, table: command.New(), trends: trend.NewBook(), pending: map[string]model.Command{}, speed: 1, dirty: true}
+	m := &Model{opt: opt, table: opt.Keys, trends: trend.NewBook(), pending: map[string]model.Command{}, speed: 1, dirty: true}
 	m.ink = cell.Ink{Theme: opt.Theme.Compile(opt.Depth), Glyphs: opt.Glyphs}
 	for i, f := range opt.Themes {
 		if f.Name == opt.Theme.Name {
 			m.theme = i
 		}
 	}
+	m.frame.Keys = m.table
 	m.read(opt.Now())
+	if opt.Note != "" {
+		m.say(view.Failed, cell.Foreign(opt.Note))
+	}
 	return m
 }
 
@@ -247,7 +255,7 @@ func (m *Model) current() view.View {
 
 // situation is what decides which commands are on.
 func (m *Model) situation() *command.Situation {
-	s := &command.Situation{Link: m.link, ReadOnly: m.live.Link.Role == "viewer", Staged: len(m.staged)}
+	s := &command.Situation{Keys: m.table, Link: m.link, ReadOnly: m.live.Link.Role == "viewer", Staged: len(m.staged)}
 	s.Refused, s.Compact = m.toast.shown && m.toast.again != nil, m.screen.Form != layout.Full
 	if v := m.current(); v != nil {
 		s.View = v.ID()

@@ -23,6 +23,7 @@ import (
 	"adpdeck/feed"
 	"adpdeck/router/model"
 	"adpdeck/themes"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -58,6 +59,11 @@ type Options struct {
 	Themes    []*themes.File
 	Depth     themes.Depth
 	Glyphs    themes.Glyphs
+	// Keys is the command table with the keys in force; nil is the default one.
+	Keys *command.Table
+	// Note is told once when the console opens, as something that went wrong;
+	// empty is nothing.
+	Note string
 	// Context is the label in the header; empty takes the source's kind.
 	Context string
 	// Actor stands in commands and so in the audit.
@@ -87,6 +93,9 @@ func (o *Options) defaults() {
 	}
 	if o.Glyphs.Unknown == "" {
 		o.Glyphs = themes.Unicode()
+	}
+	if o.Keys == nil {
+		o.Keys = command.New()
 	}
 	if o.Actor == "" {
 		o.Actor = "operator"

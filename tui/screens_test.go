@@ -18,6 +18,11 @@ import (
 
 // screen is the console with its real views over a fixture.
 func screen(t *testing.T, s *model.State, w, h int) *console {
+	return screenWith(t, s, w, h, func(*Options) {})
+}
+
+// screenWith is screen with other options.
+func screenWith(t *testing.T, s *model.State, w, h int, change func(*Options)) *console {
 	c := &console{t: t, client: testClient(), now: fixture.Now()}
 	c.client.view = &feed.View{
 		State: s, Decisions: fixture.DecisionsOf(s), Settled: fixture.SettledOf(fixture.DecisionsOf(s)), Rev: 1,
@@ -26,6 +31,7 @@ func screen(t *testing.T, s *model.State, w, h int) *console {
 	opt := testOptions(c.client, Views()...)
 	opt.Context = ""
 	opt.Now = func() time.Time { return c.now }
+	change(&opt)
 	c.Model = New(opt)
 	c.Model.trends = fixture.Trends(s)
 	c.Update(tea.WindowSizeMsg{Width: w, Height: h})

@@ -65,7 +65,7 @@ func (m *Model) onReply(r replyMsg) {
 		}
 		m.say(view.Done, m.accepted(r.cmd, r.reply))
 	default:
-		m.say(view.Failed, refused(r.cmd, r.reply.Refusal, m.screen.W-4))
+		m.say(view.Failed, refused(r.cmd, r.reply.Refusal, m.screen.W-4, m.keyOf(command.Apply)))
 		if why := r.reply.Refusal; why != nil && why.Code == model.RefusedConflict && why.Current != nil {
 			m.toast.again = &r.cmd
 		}
@@ -83,20 +83,20 @@ func (m *Model) onReply(r replyMsg) {
 
 // accepted is the toast of a command that was done.
 func (m *Model) accepted(c model.Command, r model.Reply) cell.Text {
-	rest := cell.Say(" applied as v%s · U undo", cell.Int(r.Version))
+	rest := cell.Say(" applied as v%s · %s undo", cell.Int(r.Version), m.keyOf(command.Undo))
 	if !c.Verb.Undoable() {
 		rest = cell.Say(" applied as v%s", cell.Int(r.Version))
 	}
 	what := cell.Fit(cmp.Or(r.What, string(c.Verb)), min(46, max(8, m.screen.W-4-rest.Width())))
 	if c.Verb == model.VerbSpeed {
 		if c.Speed == 0 {
-			return cell.Lit("simulation paused · p goes on")
+			return cell.Say("simulation paused · %s goes on", m.keyOf(command.Pause))
 		}
 		return cell.Say("simulation at ×%s", speedText(c.Speed))
 	}
 	if c.Verb == model.VerbUndo && m.live.State != nil {
 		if rev, ok := toUndo(m.live.State.Revisions, c.Undo); ok {
-			return undone(m.live.State.Revisions, rev, r.Version)
+			return undone(m.live.State.Revisions, rev, r.Version, m.keyOf(command.Undo))
 		}
 	}
 	done, gone := 0, 0
@@ -108,14 +108,15 @@ func (m *Model) accepted(c model.Command, r model.Reply) cell.Text {
 		}
 	}
 	if gone > 0 {
-		return cell.Say("%s: %s done, %s not (left marked) · v%s · U undo", cell.Foreign(string(c.Verb)), cell.Int(done), cell.Int(gone), cell.Int(r.Version))
+		return cell.Say("%s: %s done, %s not (left marked) · v%s · %s undo", cell.Foreign(string(c.Verb)), cell.Int(done), cell.Int(gone), cell.Int(r.Version), m.keyOf(command.Undo))
 	}
 	return cell.Concat(what, rest)
 }
 
 // refused is the toast of a command that was not done: why, and what next. room
-// is its width: what the other change was is cut before the way out is.
-func refused(c model.Command, why *model.Refusal, room int) cell.Text {
+// is its width: what the other change was is cut before the way out is. apply is
+// the key of that way.
+func refused(c model.Command, why *model.Refusal, room int, apply cell.Text) cell.Text {
 	if why == nil {
 		return cell.Say("refused: %s, without a reason", cell.Foreign(string(c.Verb)))
 	}
@@ -124,7 +125,7 @@ func refused(c model.Command, why *model.Refusal, room int) cell.Text {
 	}
 	cur := why.Current
 	head := cell.Say("refused: v%s is old, %s made v%s", cell.Int(c.Expect), cell.Fit(cur.Actor, 16), cell.Int(cur.Version))
-	next := cell.Lit(". A applies on top")
+	next := cell.Say(". %s applies on top", apply)
 	if left := room - head.Width() - next.Width() - 3; left >= 8 {
 		return cell.Say("%s (%s)%s", head, cell.Fit(cur.What, left), next)
 	}
@@ -147,13 +148,13 @@ func toUndo(revs []model.Revision, version uint64) (model.Revision, bool) {
 }
 
 // undone is the toast after rev was taken back by version: a change, or an undo
-// of one, which is the redo.
-func undone(revs []model.Revision, rev model.Revision, version uint64) cell.Text {
+// of one, which is the redo. u is the key that undoes.
+func undone(revs []model.Revision, rev model.Revision, version uint64, u cell.Text) cell.Text {
 	what, depth := view.Origin(revs, rev)
 	if depth%2 == 0 {
-		return cell.Say("undone: %s · v%s · U redo", cell.Fit(what.What, 46), cell.Int(version))
+		return cell.Say("undone: %s · v%s · %s redo", cell.Fit(what.What, 46), cell.Int(version), u)
 	}
-	return cell.Say("redone: %s · v%s · U undo", cell.Fit(what.What, 46), cell.Int(version))
+	return cell.Say("redone: %s · v%s · %s undo", cell.Fit(what.What, 46), cell.Int(version), u)
 }
 
 // undo takes back the newest change; when that is an undo itself, this is the

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -52,15 +53,15 @@ func (d *sortBy) Draw(f *view.Frame, w, h int) []string {
 }
 
 // Key implements view.Dialog.
-func (d *sortBy) Key(_ *view.Frame, k view.Key) (view.Intent, bool) {
-	switch k.Name {
-	case "j", "down":
+func (d *sortBy) Key(f *view.Frame, k view.Key) (view.Intent, bool) {
+	switch {
+	case k.Name == "down", f.Starts(k, command.Down):
 		d.at = min(d.at+1, len(d.names)-1)
-	case "k", "up":
+	case k.Name == "up", f.Starts(k, command.Up):
 		d.at = max(d.at-1, 0)
-	case "q", "s":
+	case k.Name == "q", f.Starts(k, command.Sort):
 		return nil, true
-	case "enter":
+	case k.Name == "enter":
 		if d.at < len(d.names) {
 			d.v.SortBy(d.names[d.at])
 		}

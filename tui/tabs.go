@@ -2,6 +2,7 @@ package tui
 
 import (
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/view"
 )
@@ -12,9 +13,9 @@ func (m *Model) tabs(w int) string {
 	b := cell.NewBlock(m.ink, w)
 	b.Begin(cell.Normal)
 	gap := 2
-	keys := cell.Lit("?")
+	keys := m.keyOf(command.Help)
 	if w >= layout.SideWidth {
-		gap, keys = 3, cell.Lit("? keys")
+		gap, keys = 3, cell.Say("%s keys", keys)
 	}
 	names := m.tabNames(false)
 	if tabsWidth(names, gap) > w-1 {

@@ -207,7 +207,7 @@ func runSet(m *Model, args []string) (view.Intent, error) {
 	}
 	return view.All{
 		view.Stage{Values: []model.FieldValue{{Field: args[0], Value: args[1]}}},
-		view.Toast{Level: view.Done, Text: cell.Say("staged %s %s · A applies", cell.Foreign(args[0]), cell.Foreign(args[1]))},
+		view.Toast{Level: view.Done, Text: cell.Say("staged %s %s · %s applies", cell.Foreign(args[0]), cell.Foreign(args[1]), m.keyOf(command.Apply))},
 	}, nil
 }
 
@@ -243,7 +243,7 @@ func runWeight(m *Model, args []string) (view.Intent, error) {
 	}
 	return view.All{
 		view.Stage{Values: []model.FieldValue{{Field: model.FieldWeight, Target: t, Value: value}}},
-		view.Toast{Level: view.Done, Text: cell.Say("staged %s weight %s · A applies", cell.Foreign(t.String()), cell.Foreign(value))},
+		view.Toast{Level: view.Done, Text: cell.Say("staged %s weight %s · %s applies", cell.Foreign(t.String()), cell.Foreign(value), m.keyOf(command.Apply))},
 	}, nil
 }
 

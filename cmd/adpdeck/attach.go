@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"adpdeck/feed"
+	"adpdeck/tui"
 
 	"github.com/spf13/cobra"
 )
@@ -55,7 +56,7 @@ func attach(cmd *cobra.Command, s *screenFlags, where string) error {
 	case errors.Is(err, fs.ErrNotExist) && !strings.Contains(where, ":"):
 		return fmt.Errorf("attach: %s is no file here and no address: want HOST:PORT, ws://HOST:PORT or a recording", where)
 	case errors.Is(err, fs.ErrNotExist):
-		screen.Client = feed.Dial(cmd.Context(), where, feed.ClientOptions{Token: os.Getenv(tokenEnv)})
+		screen.Client = feed.Dial(cmd.Context(), where, feed.ClientOptions{Token: os.Getenv(tokenEnv), ViewPeriod: tui.ReadPeriod})
 	default:
 		return fmt.Errorf("attach: %w", err)
 	}

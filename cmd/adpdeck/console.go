@@ -23,6 +23,10 @@ import (
 // many slots that the cap does not bind.
 const consoleMaxActive = 64
 
+// consoleDecisions are sent with one change at most: as many a second as at the
+// feed's own pace.
+const consoleDecisions = 160
+
 // runConsole opens the console over an embedded router and a simulated
 // cluster, driven by the trace at path, or by generated conversations. The
 // console goes through the websocket like any other.
@@ -69,13 +73,14 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	token := os.Getenv(tokenEnv) // guards a feed beyond loopback
 	srv := feed.NewServer(feed.From(desk{cl.live, runner}), feed.ServerOptions{
 		Version: version(), Role: "operator", Recorder: recorder, Token: token,
+		ChangePeriod: tui.ReadPeriod, MaxDecisions: consoleDecisions,
 	})
 	screen.Embedded = true
 	screen.Address = ln.Addr().String()
 
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token})
+	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token, ViewPeriod: tui.ReadPeriod})
 	return showScreen(ctx, screen,
 		tui.Job{Name: "simulation", Run: runner.Run},
 		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return serve(ctx, srv, ln) }},

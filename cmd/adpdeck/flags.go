@@ -152,6 +152,7 @@ func fieldValues(set []string) ([]model.FieldValue, error) {
 // screenFlags describe the console.
 type screenFlags struct {
 	theme, color, glyphs string
+	console              string
 	logFile, record      string
 	listen, context      string
 }
@@ -164,6 +165,7 @@ func (s *screenFlags) register(f *pflag.FlagSet) {
 
 func (s *screenFlags) registerLook(f *pflag.FlagSet) {
 	f.StringVar(&s.theme, "theme", "auto", "night, day, mono, or a theme `FILE`")
+	f.StringVar(&s.console, "console", "", "console `FILE` that says which key starts what (default: adpdeck/console.yaml in the user's configuration directory, where there is one)")
 	f.StringVar(&s.color, "color", "auto", "auto, none, 16, 256 or true")
 	f.StringVar(&s.glyphs, "glyphs", "auto", "auto, unicode or ascii")
 	f.StringVar(&s.context, "context", "", "label of the cluster in the header")

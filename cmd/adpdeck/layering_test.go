@@ -29,6 +29,7 @@ var rooms = map[string]struct {
 	"themes":                           {outside: []string{"github.com/charmbracelet/colorprofile", "github.com/goccy/go-yaml"}},
 	"tui":                              {own: []string{"tui", "feed", "router/model", "themes"}, outside: []string{"github.com/charmbracelet", "github.com/aymanbagabas/go-osc52"}},
 	"tui/cell":                         {own: []string{"themes"}, outside: []string{"github.com/charmbracelet/x/ansi"}},
+	"tui/keymap":                       {own: []string{"tui/command"}, outside: []string{"github.com/goccy/go-yaml"}},
 	"tui/layout":                       {},
 	"tui/ptytest":                      {outside: []string{"github.com/creack/pty"}},
 	"tui/command":                      {own: []string{"router/model"}},

@@ -2,17 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
 
 	"adpdeck/themes"
 	"adpdeck/tui"
+	"adpdeck/tui/keymap"
 
 	"github.com/spf13/cobra"
 )
 
-// look resolves theme, colours and glyphs before anything else starts, so that
+// look resolves theme, colours, glyphs and keys before anything else starts, so that
 // a typing error is told on a whole terminal.
 func (s *screenFlags) look(cmd *cobra.Command, log *slog.Logger) (tui.Options, error) {
 	var opt tui.Options
@@ -33,7 +37,11 @@ func (s *screenFlags) look(cmd *cobra.Command, log *slog.Logger) (tui.Options, e
 	if err != nil {
 		return opt, err
 	}
-	opt = tui.Options{Theme: theme, Depth: depth, Glyphs: glyphs, Actor: actor(), Log: log, Context: s.context}
+	keys, err := s.keys()
+	if err != nil {
+		return opt, err
+	}
+	opt = tui.Options{Keys: keys.Table, Note: keys.Clash, Theme: theme, Depth: depth, Glyphs: glyphs, Actor: actor(), Log: log, Context: s.context}
 	for _, n := range themes.Names() {
 		t, err := themes.Load(n)
 		if err != nil {
@@ -42,6 +50,27 @@ func (s *screenFlags) look(cmd *cobra.Command, log *slog.Logger) (tui.Options, e
 		opt.Themes = append(opt.Themes, t)
 	}
 	return opt, nil
+}
+
+// keys reads the console file: the one that was named, or the user's where
+// there is one.
+func (s *screenFlags) keys() (*keymap.Keys, error) {
+	path := s.console
+	if path == "" {
+		path = keymap.DefaultPath()
+	}
+	if path == "" {
+		return &keymap.Keys{}, nil
+	}
+	k, err := keymap.Load(path)
+	var wrong *keymap.Error
+	switch {
+	case s.console == "" && errors.Is(err, fs.ErrNotExist):
+		return &keymap.Keys{}, nil
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%w; mend it, or move the file away for the default keys", err)
+	}
+	return k, err
 }
 
 // actor is who stands in the history: the user of this machine.

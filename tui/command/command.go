@@ -6,7 +6,11 @@
 // their arguments; Table returns a fresh copy each time.
 package command
 
-import "adpdeck/router/model"
+import (
+	"slices"
+
+	"adpdeck/router/model"
+)
 
 // ID names a command; the same word stands in the palette, in scripts and in
 // logs.
@@ -92,6 +96,17 @@ type Situation struct {
 	Policy    model.Policy
 	Simulated bool // the traffic's speed can be changed
 	CanUndo   bool
+	// Keys is the table whose keys reasons name; nil is the default one.
+	Keys *Table
+}
+
+// key is the first key of a command as people write it.
+func (s *Situation) key(id ID) string {
+	t := s.Keys
+	if t == nil {
+		t = New()
+	}
+	return t.KeyOf(id)
 }
 
 // Command is one row of the table.
@@ -109,10 +124,13 @@ type Command struct {
 	Weight int
 	// Words are its words in the hints row of single views, in place of Hint.
 	Words map[View]string
-	// HintKey is printed in hints instead of the first key; HintAt moves a hint
-	// behind those of lower numbers.
-	HintKey string
-	HintAt  int
+	// HintKey is printed in hints instead of the first key, which HintWith joins,
+	// by HintJoin, with that of another command. HintAt moves a hint behind those
+	// of lower numbers.
+	HintKey  string
+	HintWith ID
+	HintJoin string
+	HintAt   int
 	// Leads are commands printed on the same line of the help overlay, and Line
 	// the words for all of them.
 	Leads []ID
@@ -165,6 +183,22 @@ func (t *Table) Get(id ID) *Command {
 		return nil
 	}
 	return &t.Commands[i]
+}
+
+// KeyOf returns the first key of a command as people write it; :name when it
+// has none.
+func (t *Table) KeyOf(id ID) string {
+	c := t.Get(id)
+	if c == nil || len(c.Keys) == 0 {
+		return ":" + string(id)
+	}
+	return KeyName(c.Keys[0])
+}
+
+// Starts reports whether key starts the command id.
+func (t *Table) Starts(key string, id ID) bool {
+	c := t.Get(id)
+	return c != nil && slices.Contains(c.Keys, key)
 }
 
 // ByKey returns the command that key starts in view v, nil when there is none.

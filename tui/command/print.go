@@ -2,7 +2,6 @@ package command
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -28,6 +27,9 @@ func KeyName(key string) string {
 	if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
 		return "^" + letter
 	}
+	if n, ok := strings.CutPrefix(key, "f"); ok && n != "" {
+		return "F" + n
+	}
 	return key
 }
 
@@ -51,7 +53,10 @@ func (t *Table) Hints(s *Situation) []Hint {
 		if word == "" || !c.Applies(s.View) || c.Reason(s) != "" {
 			continue
 		}
-		h := Hint{cmp.Or(c.HintKey, KeyName(c.Keys[0])), word, c.Weight, c.HintAt}
+		if len(c.Keys) == 0 && c.HintKey == "" {
+			continue // by name only
+		}
+		h := Hint{t.hintKey(c), word, c.Weight, c.HintAt}
 		switch {
 		case c.ID == Freeze && s.Link == LinkFrozen:
 			h.Word = "live again"
@@ -62,6 +67,18 @@ func (t *Table) Hints(s *Situation) []Hint {
 	}
 	slices.SortStableFunc(out, func(a, b Hint) int { return cmp.Compare(a.at, b.at) })
 	return out
+}
+
+// hintKey is what stands for c in hints: n/N for two commands in one.
+func (t *Table) hintKey(c *Command) string {
+	if c.HintKey != "" {
+		return c.HintKey
+	}
+	key := KeyName(c.Keys[0])
+	if with := t.Get(c.HintWith); with != nil && len(with.Keys) > 0 {
+		key += c.HintJoin + KeyName(with.Keys[0])
+	}
+	return key
 }
 
 // TypingHints are the keys that act while a view reads text: all others are
@@ -79,21 +96,28 @@ func TypingHints() []Hint {
 // how to learn more, before what can be done here.
 func (t *Table) compactHints(s *Situation) []Hint {
 	var out []Hint
-	for i, c := range [...]struct {
-		id        ID
-		key, word string
+	for i, h := range [...]struct {
+		id   ID
+		word string
+		with ID
 	}{
-		{PrevView, "[ ]", "view"},
-		{Retry, "⏎", "retry"},
-		{Filter, "/", "filter"},
-		{StepLess, "- +", "step"},
-		{Palette, ":", "cmd"},
-		{Help, "?", "keys"},
-		{Quit, "q", ""},
+		{PrevView, "view", NextView},
+		{Retry, "retry", ""},
+		{Filter, "filter", ""},
+		{StepLess, "step", StepMore},
+		{Palette, "cmd", ""},
+		{Help, "keys", ""},
+		{Quit, "", ""},
 	} {
-		if t.Get(c.id).Applies(s.View) && t.Get(c.id).Reason(s) == "" {
-			out = append(out, Hint{Key: c.key, Word: c.word, Weight: 10 * i, at: i})
+		c := t.Get(h.id)
+		if !c.Applies(s.View) || c.Reason(s) != "" || (len(c.Keys) == 0 && c.HintKey == "") {
+			continue
 		}
+		key := cmp.Or(c.HintKey, t.KeyOf(h.id))
+		if h.with != "" {
+			key += " " + t.KeyOf(h.with)
+		}
+		out = append(out, Hint{Key: key, Word: h.word, Weight: 10 * i, at: i})
 	}
 	return out
 }
@@ -115,8 +139,8 @@ func (t *Table) Lines(s *Situation, search string) []Line {
 	search = strings.ToLower(search)
 	led := map[ID]bool{}
 	for i := range t.Commands {
-		if !t.Commands[i].Applies(s.View) {
-			continue
+		if c := &t.Commands[i]; !c.Applies(s.View) || len(c.Keys) == 0 {
+			continue // without a key of its own it leads no line
 		}
 		for _, id := range t.Commands[i].Leads {
 			led[id] = true
@@ -153,7 +177,7 @@ func (t *Table) line(c *Command, s *Situation) Line {
 	if len(c.Leads) > 0 {
 		l.Keys = []string{KeyName(c.Keys[0])}
 		for _, id := range c.Leads {
-			if other := t.Get(id); other != nil && other.Applies(s.View) {
+			if other := t.Get(id); other != nil && other.Applies(s.View) && len(other.Keys) > 0 {
 				l.Keys = append(l.Keys, KeyName(other.Keys[0]))
 				if other.Reason(s) == "" {
 					l.Off = ""
@@ -197,36 +221,4 @@ func (t *Table) Count(v View) int {
 		}
 	}
 	return n
-}
-
-// Markdown returns the documentation's page of keys.
-func (t *Table) Markdown() string {
-	var b strings.Builder
-	b.WriteString("# Keys\n\nThis page is written from the command table; `go test ./tui/command -update` writes it anew.\n" +
-		"Lower case looks, upper case acts. Where a command says …, a dialog follows, and Cancel has the focus.\n")
-	for _, g := range []Group{GroupLook, GroupAct, GroupMove} {
-		fmt.Fprintf(&b, "\n## %s\n\n| key | name | does | where |\n|---|---|---|---|\n", strings.ToUpper(g.Title()[:1])+strings.ToLower(g.Title()[1:]))
-		for i := range t.Commands {
-			c := &t.Commands[i]
-			if c.Group != g {
-				continue
-			}
-			where := make([]string, len(c.Views))
-			for j, v := range c.Views {
-				where[j] = string(v)
-			}
-			if len(where) == 0 {
-				where = []string{"everywhere"}
-			}
-			keys := names(c.Keys)
-			for j, k := range keys {
-				keys[j] = "`" + k + "`"
-			}
-			if len(keys) == 0 {
-				keys = []string{"`:" + string(c.ID) + "`"}
-			}
-			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", strings.Join(keys, " "), c.ID, c.Help, strings.Join(where, ", "))
-		}
-	}
-	return b.String()
 }

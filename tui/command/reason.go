@@ -8,7 +8,7 @@ func acts(s *Situation) string {
 	case s.Link == LinkStale:
 		return "feed is stale: these figures are old"
 	case s.Link == LinkFrozen:
-		return "the screen is frozen: z goes live again"
+		return "the screen is frozen: " + s.key(Freeze) + " goes live again"
 	case s.Link == LinkReplay:
 		return "this is a recording"
 	case s.ReadOnly:
@@ -54,7 +54,7 @@ func needsReady(s *Situation) string {
 		return why
 	}
 	if s.Draining && !s.Partly {
-		return "it drains already: R makes it ready"
+		return "it drains already: " + s.key(Ready) + " makes it ready"
 	}
 	return ""
 }
@@ -125,14 +125,14 @@ func needsSimulation(s *Situation) string {
 
 func needsFilter(s *Situation) string {
 	if !s.Filtered {
-		return "no filter: / sets one"
+		return "no filter: " + s.key(Filter) + " sets one"
 	}
 	return ""
 }
 
 func needsFrozen(s *Situation) string {
 	if s.Link != LinkFrozen {
-		return "only while frozen: z freezes"
+		return "only while frozen: " + s.key(Freeze) + " freezes"
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/dialog"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/table"
@@ -132,7 +133,7 @@ func (v *View) fill(b *cell.Block, f *view.Frame, rows, have int) {
 		case len(f.State.Convs) == 0:
 			b.Put(cell.Dim, cell.Lit("no conversation yet"))
 		default:
-			b.Put(cell.Dim, cell.Lit("no conversation matches the filter: esc clears it"))
+			b.Put(cell.Dim, cell.Say("no conversation matches the filter: %s clears it", f.KeyOf(command.Back)))
 		}
 		have = 1
 	}
@@ -181,13 +182,13 @@ func (v *View) bar(b *cell.Block, f *view.Frame, h int) {
 	b.Begin(cell.Normal)
 	b.Gap(1)
 	for _, k := range [...]struct{ key, word cell.Text }{
-		{cell.Lit("M"), cell.Lit(" migrate…   ")},
-		{cell.Lit("E"), cell.Lit(" evict…   ")},
-		{cell.Lit("P"), cell.Lit(" pin…   ")},
-		{cell.Lit("y"), cell.Lit(" copy ids   ")},
-		{cell.Lit("x"), cell.Lit(" export   ")},
-		{cell.Lit("*"), cell.Say(" all %s   ", cell.Full(len(v.list.Rows())))},
-		{cell.Lit("esc"), cell.Lit(" clear")},
+		{f.KeyOf(command.Migrate), cell.Lit(" migrate…   ")},
+		{f.KeyOf(command.Evict), cell.Lit(" evict…   ")},
+		{f.KeyOf(command.Pin), cell.Lit(" pin…   ")},
+		{f.KeyOf(command.Copy), cell.Lit(" copy ids   ")},
+		{f.KeyOf(command.Export), cell.Lit(" export   ")},
+		{f.KeyOf(command.MarkAll), cell.Say(" all %s   ", cell.Full(len(v.list.Rows())))},
+		{f.KeyOf(command.Back), cell.Lit(" clear")},
 	} {
 		b.Put(cell.Key, k.key)
 		b.Put(cell.Dim, k.word)
@@ -246,7 +247,7 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 			cell.Full(f.State.Totals.Pins), cell.Full(f.State.Totals.OperatorPins))}}
 	}
 	if v.hidden > 0 && f.ScreenW < 79 && f.Form == layout.Full {
-		left = append(left, cell.Run{Role: cell.Dim, Text: cell.Say(" · +%s columns: w", cell.Int(v.hidden))})
+		left = append(left, cell.Run{Role: cell.Dim, Text: cell.Say(" · +%s columns: %s", cell.Int(v.hidden), f.KeyOf(command.Columns))})
 	}
 	return left, nil
 }

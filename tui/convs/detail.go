@@ -6,6 +6,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/dialog"
 	"adpdeck/tui/view"
 )
@@ -290,15 +291,15 @@ func (p *detailPainter) keys(open bool) {
 		pin = cell.Lit(" change or remove pin   ")
 	}
 	last := cell.Lit(" all its turns")
-	key := cell.Glyph(b.Ink().Glyphs.Enter)
+	key := p.f.KeyOf(command.Open)
 	if open {
-		key, last = cell.Lit("esc"), cell.Lit(" back")
+		key, last = p.f.KeyOf(command.Back), cell.Lit(" back")
 	}
 	for _, k := range [...]struct{ key, word cell.Text }{
-		{cell.Lit("P"), pin},
-		{cell.Lit("M"), cell.Lit(" migrate   ")},
-		{cell.Lit("E"), cell.Lit(" evict   ")},
-		{cell.Lit("y"), cell.Lit(" copy id   ")},
+		{p.f.KeyOf(command.Pin), pin},
+		{p.f.KeyOf(command.Migrate), cell.Lit(" migrate   ")},
+		{p.f.KeyOf(command.Evict), cell.Lit(" evict   ")},
+		{p.f.KeyOf(command.Copy), cell.Lit(" copy id   ")},
 		{key, last},
 	} {
 		b.Put(cell.Key, k.key)

@@ -3,6 +3,7 @@ package decisions
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -95,7 +96,7 @@ func (v *View) fill(b *cell.Block, f *view.Frame, rows, have int) {
 	if have == 0 && rows > 0 {
 		b.Begin(cell.Normal)
 		b.Gap(3)
-		text := cell.Lit("no decision matches the filter: esc clears it")
+		text := cell.Say("no decision matches the filter: %s clears it", f.KeyOf(command.Back))
 		if len(f.Decisions) == 0 {
 			text = cell.Lit("no request has been routed yet")
 		}

@@ -3,6 +3,7 @@ package decisions
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -138,19 +139,19 @@ func (v *View) airy(b *cell.Block, f *view.Frame, s *story, end int) {
 	b.Gap(3)
 	b.Left(role, w-b.At()-1, text)
 	b.Blank(1)
-	keys(b)
+	keys(b, f)
 }
 
 // keys names what can be done with the decision.
-func keys(b *cell.Block) {
+func keys(b *cell.Block, f *view.Frame) {
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	for _, k := range [...]struct{ key, word cell.Text }{
-		{cell.Glyph(b.Ink().Glyphs.Enter), cell.Lit(" conversation   ")},
-		{cell.Lit("y"), cell.Lit(" copy as JSON   ")},
-		{cell.Lit("e"), cell.Lit(" next odd one   ")},
-		{cell.Lit("f"), cell.Lit(" follow the newest   ")},
-		{cell.Lit("i"), cell.Lit(" tail alone")},
+		{f.KeyOf(command.Open), cell.Lit(" conversation   ")},
+		{f.KeyOf(command.Copy), cell.Lit(" copy as JSON   ")},
+		{f.KeyOf(command.Odd), cell.Lit(" next odd one   ")},
+		{f.KeyOf(command.Follow), cell.Lit(" follow the newest   ")},
+		{f.KeyOf(command.Side), cell.Lit(" tail alone")},
 	} {
 		b.Put(cell.Key, k.key)
 		b.Put(cell.Dim, k.word)

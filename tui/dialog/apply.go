@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/edit"
 	"adpdeck/tui/view"
 )
@@ -61,7 +62,7 @@ func (a *applyBody) paint(b *cell.Block, f *view.Frame, h int) {
 	} else {
 		line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("from the next decision on, all together; pins are kept"))
 	}
-	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U restores every value as it is now"))
+	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Say("%s restores every value as it is now", f.KeyOf(command.Undo)))
 }
 
 func (a *applyBody) change(b *cell.Block, f *view.Frame, c model.FieldValue) {

@@ -49,7 +49,7 @@ const (
 // Box is a dialog with two buttons.
 type Box struct {
 	title, button cell.Text
-	hint          cell.Text // keys of the content, before the buttons
+	hint          func(*view.Frame) cell.Text // keys of the content, before the buttons; nil without
 	version       uint64
 	next          bool // the foot says v1412 → v1413
 	body          content
@@ -228,10 +228,14 @@ func (x *Box) hintText(f *view.Frame) cell.Text {
 	if _, why := x.body.fire(f); !why.Empty() {
 		return why
 	}
-	if x.word != "" {
-		return cell.Say("%s%s on %s", x.hint, enter, x.button)
+	var own cell.Text
+	if x.hint != nil {
+		own = x.hint(f)
 	}
-	return cell.Say("%s%s on %s, or y", x.hint, enter, x.button)
+	if x.word != "" {
+		return cell.Say("%s%s on %s", own, enter, x.button)
+	}
+	return cell.Say("%s%s on %s, or y", own, enter, x.button)
 }
 
 // send gives the command the box's version and reason.

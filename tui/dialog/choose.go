@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/view"
 )
@@ -51,6 +52,11 @@ func (c *chooser) line(all []option) int {
 	return -1
 }
 
+// moveKeys are the keys that move it: j/k.
+func moveKeys(f *view.Frame) cell.Text {
+	return cell.Say("%s/%s", f.KeyOf(command.Down), f.KeyOf(command.Up))
+}
+
 // key moves the cursor.
 func (c *chooser) key(f *view.Frame, k view.Key) {
 	all := c.options(f)
@@ -58,18 +64,18 @@ func (c *chooser) key(f *view.Frame, k view.Key) {
 		return
 	}
 	at := max(0, c.line(all))
-	switch k.Name {
-	case "j", "down":
+	switch {
+	case k.Name == "down", f.Starts(k, command.Down):
 		at++
-	case "k", "up":
+	case k.Name == "up", f.Starts(k, command.Up):
 		at--
-	case "g", "home":
+	case k.Name == "home", f.Starts(k, command.First):
 		at = 0
-	case "G", "end":
+	case k.Name == "end", f.Starts(k, command.Last):
 		at = len(all) - 1
-	case "ctrl+d", "pgdown":
+	case k.Name == "pgdown", f.Starts(k, command.PageDown):
 		at += mostOptions
-	case "ctrl+u", "pgup":
+	case k.Name == "pgup", f.Starts(k, command.PageUp):
 		at -= mostOptions
 	default:
 		return

@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -116,18 +117,18 @@ func (d *drainBody) paint(b *cell.Block, f *view.Frame, h int) {
 	gap(b, &h, 4)
 	if d.verb == model.VerbReady {
 		line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("new conversations are placed here again"))
-		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U or D: drain again"))
+		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Say("%s or %s: drain again", f.KeyOf(command.Undo), f.KeyOf(command.Drain)))
 		return
 	}
 	if d.target.Rank != model.NoRank && view.EnginePicks(f.State, d.target.Worker) {
 		w := cell.Fit(d.target.Worker, 16)
 		line(b, &h, cell.Lit("warning"), cell.Warn, cell.Say("the engine of %s picks the rank: the router will refuse", w))
-		line(b, &h, cell.Lit("next"), cell.Plain, cell.Say("drain all of %s: D in 7 Workers, or :drain %s", w, w))
+		line(b, &h, cell.Lit("next"), cell.Plain, cell.Say("drain all of %s: %s in 7 Workers, or :drain %s", w, f.KeyOf(command.Drain), w))
 		return
 	}
 	line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("no new conversations; bound ones and pins stay"))
 	d.rest(b, &h, &x, f.State.Settings.RouterMode)
-	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U or R: ready again"))
+	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Say("%s or %s: ready again", f.KeyOf(command.Undo), f.KeyOf(command.Ready)))
 }
 
 // now is what the ranks carry: 14 of 16 active, 3 queued, 61.2k tokens.

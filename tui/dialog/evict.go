@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -44,13 +45,13 @@ func (e *forgetBody) paint(b *cell.Block, f *view.Frame, h int) {
 	gap(b, &h, e.notes())
 	if e.verb == model.VerbUnpin {
 		line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("the policy decides again from the next turn on"))
-		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U pins them again"))
+		line(b, &h, cell.Lit("undo"), cell.Plain, cell.Say("%s pins them again", f.KeyOf(command.Undo)))
 		return
 	}
 	line(b, &h, cell.Lit("effect"), cell.Plain, cell.Lit("pin and binding forgotten; next turn placed afresh"))
 	line(b, &h, cell.Lit("cost"), cell.Plain, cell.Say("up to %s cached tokens probably recomputed", cell.Full(e.cached())))
 	line(b, &h, cell.Lit("engine"), cell.Plain, cell.Say("blocks in the cache of %s are not touched", e.where()))
-	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Lit("U binds them again"))
+	line(b, &h, cell.Lit("undo"), cell.Plain, cell.Say("%s binds them again", f.KeyOf(command.Undo)))
 }
 
 func (e *forgetBody) key(*view.Frame, view.Key) {}

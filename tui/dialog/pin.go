@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -39,7 +40,7 @@ func NewPin(f *view.Frame, convs []*model.Conv, to *model.Target) *Box {
 		}
 	}
 	x := &Box{
-		title: cell.Say("Pin %s", p.named()), button: cell.Lit("Pin"), hint: cell.Lit("j/k rank   "),
+		title: cell.Say("Pin %s", p.named()), button: cell.Lit("Pin"), hint: func(f *view.Frame) cell.Text { return cell.Say("%s rank   ", moveKeys(f)) },
 		version: f.State.Version, body: p,
 	}
 	x.wants(len(convs))
@@ -76,7 +77,7 @@ func (p *pinBody) effect(f *view.Frame) (cell.Role, cell.Text) {
 	case r == nil:
 		return cell.Warn, cell.Say("there is no rank %s", name)
 	case r.Availability == model.Draining:
-		return cell.Warn, cell.Say("%s drains: the router will refuse; R on the rank first", name)
+		return cell.Warn, cell.Say("%s drains: the router will refuse; %s on the rank first", name, f.KeyOf(command.Ready))
 	case r.MaxActive > 0 && r.Active >= r.MaxActive:
 		return cell.Warn, cell.Say("%s is full: a pinned turn waits there for room", name)
 	}
@@ -119,7 +120,7 @@ func NewMigrate(f *view.Frame, convs []*model.Conv, to *model.Target) *Box {
 		m.choose.matched = matches(f, convs[0].Key)
 	}
 	x := &Box{
-		title: cell.Say("Migrate %s", m.named()), button: cell.Lit("Migrate"), hint: cell.Lit("j/k   i idle only   "),
+		title: cell.Say("Migrate %s", m.named()), button: cell.Lit("Migrate"), hint: func(f *view.Frame) cell.Text { return cell.Say("%s   i idle only   ", moveKeys(f)) },
 		version: f.State.Version, body: m,
 	}
 	x.wants(len(convs))
@@ -170,7 +171,7 @@ func (m *migrateBody) paint(b *cell.Block, f *view.Frame, h int) {
 	}
 	line(b, &notes, cell.Lit("cost"), cell.Plain, cell.Say("%s cached tokens left behind on %s", cell.Kilo(float64(m.cached())), m.where()))
 	line(b, &notes, cell.Lit("gain"), cell.Plain, m.gain(f))
-	line(b, &notes, cell.Lit("undo"), cell.Plain, cell.Lit("U takes it back; old blocks stay until they are evicted"))
+	line(b, &notes, cell.Lit("undo"), cell.Plain, cell.Say("%s takes it back; old blocks stay until they are evicted", f.KeyOf(command.Undo)))
 }
 
 func (m *migrateBody) fromTo(b *cell.Block, f *view.Frame) {

@@ -1,8 +1,11 @@
 package dialog
 
 import (
+	"slices"
+
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -69,7 +72,7 @@ func (c *Choice) Draw(f *view.Frame, w, h int) []string {
 	}
 	b.Begin(cell.Normal)
 	b.Gap(pad)
-	b.Put(cell.Dim, cell.Say("j/k choose   %s stages it, A applies   esc keeps", cell.Glyph(f.Ink.Glyphs.Enter)))
+	b.Put(cell.Dim, cell.Say("%s choose   %s stages it, %s applies   esc keeps", moveKeys(f), cell.Glyph(f.Ink.Glyphs.Enter), f.KeyOf(command.Apply)))
 	return b.Lines(h)
 }
 
@@ -114,12 +117,12 @@ func meaning(option string) cell.Text {
 // Key moves and chooses.
 func (c *Choice) Key(f *view.Frame, k view.Key) (in view.Intent, done bool) {
 	n := len(c.field.Options)
-	switch k.Name {
-	case "j", "down", "tab":
+	switch {
+	case k.Name == "down", k.Name == "tab", f.Starts(k, command.Down):
 		c.at = (c.at + 1) % max(n, 1)
-	case "k", "up", "shift+tab":
+	case k.Name == "up", k.Name == "shift+tab", f.Starts(k, command.Up):
 		c.at = (c.at + n - 1) % max(n, 1)
-	case "enter":
+	case k.Name == "enter":
 		if c.at >= n {
 			return nil, true
 		}
@@ -128,7 +131,7 @@ func (c *Choice) Key(f *view.Frame, k view.Key) (in view.Intent, done bool) {
 			return view.Unstage{Field: c.field.Name}, true
 		}
 		return view.Stage{Values: []model.FieldValue{{Field: c.field.Name, Value: v}}}, true
-	case "esc", "q", "n", "ctrl+c":
+	case slices.Contains([]string{"esc", "q", "n", "ctrl+c"}, k.Name):
 		return nil, true
 	}
 	return nil, false

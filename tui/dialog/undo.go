@@ -3,6 +3,7 @@ package dialog
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -14,7 +15,7 @@ func TakeBack(f *view.Frame, rev model.Revision) view.Intent {
 	case !rev.Verb.Undoable():
 		return view.Toast{Level: view.Note, Text: cell.Say("v%s cannot be taken back: what it dropped is gone", cell.Int(rev.Version))}
 	case rev.UndoneBy != 0:
-		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: U on v%s does it again", cell.Int(rev.Version), cell.Int(rev.UndoneBy))}
+		return view.Toast{Level: view.Note, Text: cell.Say("v%s was undone already: %s on v%s does it again", cell.Int(rev.Version), f.KeyOf(command.Undo), cell.Int(rev.UndoneBy))}
 	}
 	return view.Show{Dialog: NewUndo(f, rev)}
 }

@@ -2,6 +2,7 @@ package events
 
 import (
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/table"
 	"adpdeck/tui/view"
@@ -31,7 +32,7 @@ func (v *View) Draw(f *view.Frame, w, h int) []string {
 	}
 	v.heading(b)
 	if f.ScreenW >= layout.SideWidth {
-		v.chips(b)
+		v.chips(b, f)
 	}
 	if airy {
 		b.Blank(1)
@@ -116,7 +117,7 @@ func (v *View) table(b *cell.Block, f *view.Frame, rows int) {
 		b.Begin(rowKind(cursor))
 		g.row(b, f, e, cursor)
 	}
-	v.fill(b, rows, to-from)
+	v.fill(b, f, rows, to-from)
 }
 
 func rowKind(cursor bool) cell.Row {
@@ -127,11 +128,11 @@ func rowKind(cursor bool) cell.Row {
 }
 
 // fill says why there is nothing, and pads.
-func (v *View) fill(b *cell.Block, rows, have int) {
+func (v *View) fill(b *cell.Block, f *view.Frame, rows, have int) {
 	if have == 0 && rows > 0 {
 		b.Begin(cell.Normal)
 		b.Gap(3)
-		text := cell.Lit("no event matches the filter: esc clears it")
+		text := cell.Say("no event matches the filter: %s clears it", f.KeyOf(command.Back))
 		if v.list.Total() == 0 {
 			text = cell.Lit("nothing has happened yet")
 		}
@@ -154,7 +155,7 @@ func (v *View) compact(b *cell.Block, f *view.Frame, h int) {
 		b.Gap(1)
 		b.Left(whatRole(e), b.Width()-b.At(), cell.Fit(e.What, b.Width()))
 	}
-	v.fill(b, h, to-from)
+	v.fill(b, f, h, to-from)
 }
 
 // Status says what is kept, and counts warnings and errors.

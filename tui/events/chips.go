@@ -5,11 +5,13 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
+	"adpdeck/tui/view"
 )
 
 // chips paints a row of kinds with their counts; the one that the filter names
 // is in front.
-func (v *View) chips(b *cell.Block) {
+func (v *View) chips(b *cell.Block, f *view.Frame) {
 	c, now := &v.counts, v.kindShown()
 	b.Begin(cell.Normal)
 	b.Gap(1)
@@ -27,9 +29,9 @@ func (v *View) chips(b *cell.Block) {
 		chip(cell.Foreign(k), c.kind[i], now == k)
 	}
 	b.Gap(2)
-	b.Put(cell.Key, cell.Lit("o"))
+	b.Put(cell.Key, f.KeyOf(command.OneKind))
 	b.Put(cell.Dim, cell.Lit(" one kind   "))
-	b.Put(cell.Key, cell.Lit("/"))
+	b.Put(cell.Key, f.KeyOf(command.Filter))
 	b.Put(cell.Dim, cell.Lit(" who:ann level:warn rank:w0/3 age<5m"))
 }
 

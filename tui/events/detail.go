@@ -3,6 +3,7 @@ package events
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -22,7 +23,7 @@ func (v *View) detail(b *cell.Block, f *view.Frame, e *entry, end int) {
 		by = cell.Say("the router, %s, %s ago", cell.Clock(e.At), cell.Age(f.Now.Sub(e.At)))
 	}
 	p.pair(cell.Lit("by"), cell.Plain, by, cell.Lit("kind"), cell.Dim, p.kind())
-	role, undo, _ := e.undo()
+	role, undo, _ := e.undo(p.f.KeyOf(command.Undo))
 	p.pair(cell.Lit("reason"), cell.Plain, given(e.reason()), cell.Lit("undo"), role, undo)
 	x := v.about(e)
 	p.pair(cell.Lit("about"), cell.Strong, p.where(x), cell.Lit("id"), cell.Dim, given(e.Command))
@@ -134,7 +135,7 @@ func (p *painter) fact(name cell.Text, role cell.Role, t cell.Text) {
 
 // where is what the event is about, and where enter goes.
 func (p *painter) where(x *subject) cell.Text {
-	enter := cell.Glyph(p.f.Ink.Glyphs.Enter)
+	enter := p.f.KeyOf(command.Open)
 	switch {
 	case p.e.onConvs():
 		return cell.Say("conversations  (%s there)", enter)

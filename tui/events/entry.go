@@ -106,8 +106,9 @@ func (e *entry) sign(ink cell.Ink) (cell.Role, cell.Text) {
 	return cell.Warn, cell.Glyph(ink.Glyphs.Alert)
 }
 
-// undo says whether the event can be taken back, and short for a column.
-func (e *entry) undo() (role cell.Role, long, short cell.Text) {
+// undo says whether the event can be taken back, by the key u, and short for a
+// column.
+func (e *entry) undo(u cell.Text) (role cell.Role, long, short cell.Text) {
 	switch {
 	case e.Version == 0 && e.machine():
 		return cell.Dim, cell.Lit("nothing to take back: the machine's own"), cell.Text{}
@@ -118,13 +119,13 @@ func (e *entry) undo() (role cell.Role, long, short cell.Text) {
 	case e.rev == nil:
 		return cell.Dim, cell.Lit("cannot be undone: the history forgot it"), cell.Lit("too old")
 	case e.rev.UndoneBy != 0:
-		return cell.Warn, cell.Say("undone by v%s; U there does it again", cell.Int(e.rev.UndoneBy)), cell.Say("undone v%s", cell.Int(e.rev.UndoneBy))
+		return cell.Warn, cell.Say("undone by v%s; %s there does it again", cell.Int(e.rev.UndoneBy), u), cell.Say("undone v%s", cell.Int(e.rev.UndoneBy))
 	case !e.rev.Verb.Undoable():
 		return cell.Warn, cell.Lit("cannot be undone: what it dropped is gone"), cell.Lit("final")
 	case e.rev.Undoes != 0:
-		return cell.Plain, cell.Say("U: does v%s again", cell.Int(e.rev.Undoes)), cell.Say("undoes v%s", cell.Int(e.rev.Undoes))
+		return cell.Plain, cell.Say("%s: does v%s again", u, cell.Int(e.rev.Undoes)), cell.Say("undoes v%s", cell.Int(e.rev.Undoes))
 	}
-	return cell.Plain, cell.Say("U: %s", e.back()), cell.Lit("U")
+	return cell.Plain, cell.Say("%s: %s", u, e.back()), u
 }
 
 // back is what undoing goes back to.

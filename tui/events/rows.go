@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/view"
 )
@@ -129,7 +130,7 @@ func (g *grid) row(b *cell.Block, f *view.Frame, e *entry, cursor bool) {
 	}
 	b.Left(cell.Dim, g.widths[colVersion], version)
 	if w := g.widths[colUndo]; w > 2 {
-		role, _, short := e.undo()
+		role, _, short := e.undo(f.KeyOf(command.Undo))
 		b.Gap(2)
 		b.Left(role, w-2, short)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/table"
 	"adpdeck/tui/view"
@@ -83,7 +84,7 @@ func none(b *cell.Block, f *view.Frame, h int) {
 	b.Begin(cell.Normal)
 	b.Gap(3)
 	b.Put(cell.Key, cell.Lit(":set router_mode kv"))
-	b.Put(cell.Dim, cell.Lit("  stages the mode that keeps one, A applies it"))
+	b.Put(cell.Dim, cell.Say("  stages the mode that keeps one, %s applies it", f.KeyOf(command.Apply)))
 }
 
 // totals is the line on the index as a whole, or the filter.
@@ -175,7 +176,7 @@ func (v *View) fill(b *cell.Block, f *view.Frame, rows, have int) {
 	if have == 0 && rows > 0 {
 		b.Begin(cell.Normal)
 		b.Gap(3)
-		text := cell.Lit("no rank matches the filter: esc clears it")
+		text := cell.Say("no rank matches the filter: %s clears it", f.KeyOf(command.Back))
 		if len(f.State.Index) == 0 {
 			text = cell.Lit("no rank has joined the index yet")
 		}

@@ -5,6 +5,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/trend"
 	"adpdeck/tui/view"
@@ -101,17 +102,17 @@ func (v *View) table(b *cell.Block, f *view.Frame, x *facts, w, rows int) {
 	if len(v.list.Rows()) == 0 {
 		b.Begin(cell.Normal)
 		b.Gap(3)
-		b.Put(cell.Dim, nothing(f.State))
+		b.Put(cell.Dim, nothing(f))
 		rows--
 	}
 	b.Blank(rows - (to - from))
 }
 
-func nothing(s *model.State) cell.Text {
-	if len(s.Ranks) == 0 {
+func nothing(f *view.Frame) cell.Text {
+	if len(f.State.Ranks) == 0 {
 		return cell.Lit("no worker has joined yet")
 	}
-	return cell.Lit("no rank matches the filter: esc clears it")
+	return cell.Say("no rank matches the filter: %s clears it", f.KeyOf(command.Back))
 }
 
 // figure is one of the six figures at the top.

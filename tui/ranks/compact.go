@@ -26,7 +26,7 @@ func (v *View) compact(f *view.Frame, w, h int) []string {
 	if from == to {
 		b.Begin(cell.Normal)
 		b.Gap(1)
-		b.Put(cell.Dim, nothing(f.State))
+		b.Put(cell.Dim, nothing(f))
 	}
 	for b.Height() < h-1 {
 		b.Blank(1)

@@ -2,6 +2,7 @@ package ranks
 
 import (
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/table"
 	"adpdeck/tui/view"
@@ -33,7 +34,7 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	}
 	left = append(left, sep, cell.Run{Role: role, Text: skewSentence(f.State, &x, room-sep.Text.Width())})
 	if v.hidden > 0 && f.ScreenW < 78 {
-		left = append(left, sep, cell.Run{Role: cell.Dim, Text: cell.Say("+%s columns: w", cell.Int(v.hidden))})
+		left = append(left, sep, cell.Run{Role: cell.Dim, Text: cell.Say("+%s columns: %s", cell.Int(v.hidden), f.KeyOf(command.Columns))})
 	}
 	return left, nil
 }

@@ -3,6 +3,7 @@ package tuning
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/edit"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/view"
@@ -82,10 +83,10 @@ func (v *View) policyLine(b *cell.Block, f *view.Frame) {
 	b.Gap(1)
 	named(b, f, cell.Lit("MODE"), model.FieldRouterMode)
 	named(b, f, cell.Lit("POLICY"), model.FieldPolicy)
-	b.Put(cell.Key, cell.Lit("o"))
+	b.Put(cell.Key, f.KeyOf(command.Policy))
 	b.Put(cell.Dim, cell.Lit(" change"))
 	if n := len(f.Staged); n > 0 {
-		v.stagedHint(b, n)
+		v.stagedHint(b, f, n)
 	}
 }
 
@@ -104,14 +105,14 @@ func named(b *cell.Block, f *view.Frame, title cell.Text, name string) {
 
 // stagedHint says how many values are staged and, as far as there is room,
 // what to do with them.
-func (v *View) stagedHint(b *cell.Block, n int) {
+func (v *View) stagedHint(b *cell.Block, f *view.Frame, n int) {
 	dim := func(t cell.Text) cell.Run { return cell.Run{Role: cell.Dim, Text: t} }
 	runs := []cell.Run{
 		{Role: cell.Staged, Text: cell.Say("%s staged", cell.Int(n))},
 		dim(cell.Lit(" · ")),
-		{Role: cell.Key, Text: cell.Lit("A")},
+		{Role: cell.Key, Text: f.KeyOf(command.Apply)},
 		dim(cell.Lit(" apply…   ")),
-		{Role: cell.Key, Text: cell.Lit("esc")},
+		{Role: cell.Key, Text: f.KeyOf(command.Back)},
 		dim(cell.Lit(" discard")),
 	}
 	w := 0
@@ -183,9 +184,17 @@ func (v *View) Status(f *view.Frame) (left, right []cell.Run) {
 	case ok:
 		left = []cell.Run{{Role: cell.Dim, Text: cell.Foreign(field.Help)}}
 	case it.kind == kindRevision:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("U or %s takes this change back; undoing an undo is the redo", cell.Glyph(f.Ink.Glyphs.Enter))}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("%s or %s takes this change back; undoing an undo is the redo", f.KeyOf(command.Undo), opens(f))}}
 	case it.kind == kindMore:
-		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("%s lists every rank, to stage its weight", cell.Glyph(f.Ink.Glyphs.Enter))}}
+		left = []cell.Run{{Role: cell.Dim, Text: cell.Say("%s lists every rank, to stage its weight", opens(f))}}
 	}
 	return left, nil
+}
+
+// opens is the key that opens what is no value: enter where it still edits.
+func opens(f *view.Frame) cell.Text {
+	if f.Keys.Starts("enter", command.Edit) {
+		return cell.Glyph(f.Ink.Glyphs.Enter)
+	}
+	return f.KeyOf(command.Edit)
 }

@@ -3,6 +3,7 @@ package tuning
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/edit"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/view"
@@ -93,7 +94,7 @@ func (v *View) side(f *view.Frame, d *doc, it item, w, h int) []string {
 	b.Blank(1)
 	b.Begin(cell.Normal)
 	b.Gap(3)
-	b.Put(cell.Key, cell.Lit("U"))
+	b.Put(cell.Key, f.KeyOf(command.Undo))
 	b.Put(cell.Dim, cell.Lit(" undo (undo it again = redo)"))
 	lines := b.Lines(h)
 	bar := cell.NewBlock(f.Ink, 1)
@@ -134,7 +135,7 @@ func facts(b *cell.Block, f *view.Frame, d *doc, it item) {
 	}
 	field, t, ok := it.value()
 	if !ok {
-		wrap(cell.Dim, cell.Say("%s lists every rank, to stage its weight.", cell.Glyph(f.Ink.Glyphs.Enter)))
+		wrap(cell.Dim, cell.Say("%s lists every rank, to stage its weight.", opens(f)))
 		return
 	}
 	name := cell.Foreign(field.Label)

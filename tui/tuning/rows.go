@@ -88,9 +88,9 @@ func moreText(f *view.Frame, w int) cell.Text {
 		}
 	}
 	if rest == len(f.State.Ranks) {
-		return cell.Say("all %s at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), cell.Glyph(f.Ink.Glyphs.Enter))
+		return cell.Say("all %s at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), opens(f))
 	}
-	return cell.Say("%s more at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), cell.Glyph(f.Ink.Glyphs.Enter))
+	return cell.Say("%s more at %s   %s lists them", cell.Int(rest), cell.Fixed(model.DefaultWeight, 2), opens(f))
 }
 
 // value paints name, value in force, staged value, range and default.

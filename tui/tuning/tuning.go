@@ -248,7 +248,7 @@ func (v *View) unstage(f *view.Frame, it item) view.Intent {
 	if _, staged := f.StagedValue(model.FieldPolicy, nil); staged && len(f.Staged) == 1 {
 		return view.Unstage{Field: model.FieldPolicy}
 	}
-	return view.Toast{Level: view.Note, Text: cell.Lit("nothing is staged here: esc discards all")}
+	return view.Toast{Level: view.Note, Text: cell.Say("nothing is staged here: %s discards all", f.KeyOf(command.Back))}
 }
 
 // revision is the revision of a history item.

@@ -8,6 +8,7 @@
 package view
 
 import (
+	"strings"
 	"time"
 
 	"adpdeck/router/model"
@@ -42,6 +43,8 @@ type Frame struct {
 	Form             layout.Form
 	// Staged are the values that are set here and not applied; the frame owns them.
 	Staged []model.FieldValue
+	// Keys is the table whose keys are in force.
+	Keys *command.Table
 	// Busy says that a dialog or an editor is open: a list holds its order.
 	Busy bool
 }
@@ -71,6 +74,19 @@ func sameTarget(a, b *model.Target) bool {
 	}
 	return *a == *b
 }
+
+// KeyOf is the first key of a command as it is drawn, :name when it has none.
+func (f *Frame) KeyOf(id command.ID) cell.Text {
+	key := f.Keys.KeyOf(id)
+	if f.Ink.Glyphs.ASCII {
+		key = strings.ReplaceAll(key, "⏎", "enter")
+	}
+	return cell.Foreign(key)
+}
+
+// Starts reports whether a key press starts the command id, for choosers, which
+// move by the keys that lists move by.
+func (f *Frame) Starts(k Key, id command.ID) bool { return f.Keys.Starts(k.Name, id) }
 
 // Key is one key press.
 type Key struct {

@@ -3,6 +3,7 @@ package workers
 import (
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/layout"
 	"adpdeck/tui/table"
 	"adpdeck/tui/view"
@@ -144,15 +145,15 @@ func (v *View) table(b *cell.Block, f *view.Frame, rows int) {
 	for i, e := range v.list.Rows()[from:to] {
 		g.row(b, f, e, from+i == v.list.Line())
 	}
-	v.fill(b, rows, to-from)
+	v.fill(b, f, rows, to-from)
 }
 
 // fill says why there is nothing, and pads.
-func (v *View) fill(b *cell.Block, rows, have int) {
+func (v *View) fill(b *cell.Block, f *view.Frame, rows, have int) {
 	if have == 0 && rows > 0 {
 		b.Begin(cell.Normal)
 		b.Gap(3)
-		text := cell.Lit("no worker matches the filter: esc clears it")
+		text := cell.Say("no worker matches the filter: %s clears it", f.KeyOf(command.Back))
 		if v.list.Total() == 0 {
 			text = cell.Lit("no worker has joined yet")
 		}
@@ -178,7 +179,7 @@ func (v *View) compact(b *cell.Block, f *view.Frame, h int) {
 		b.Gap(2)
 		dots(b, e)
 	}
-	v.fill(b, h, to-from)
+	v.fill(b, f, h, to-from)
 }
 
 // Status says what is wrong with the worker under the cursor, else what the

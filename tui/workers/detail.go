@@ -5,6 +5,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/tui/cell"
+	"adpdeck/tui/command"
 	"adpdeck/tui/view"
 )
 
@@ -311,11 +312,11 @@ func (p *painter) keys() {
 		return
 	}
 	for _, k := range [...]struct{ key, word cell.Text }{
-		{cell.Lit("D"), cell.Lit(" drain…   ")},
-		{cell.Lit("R"), cell.Lit(" ready   ")},
-		{cell.Glyph(p.f.Ink.Glyphs.Enter), cell.Lit(" its ranks   ")},
-		{cell.Lit("y"), cell.Lit(" copy   ")},
-		{cell.Lit("x"), cell.Lit(" export")},
+		{p.f.KeyOf(command.Drain), cell.Lit(" drain…   ")},
+		{p.f.KeyOf(command.Ready), cell.Lit(" ready   ")},
+		{p.f.KeyOf(command.Open), cell.Lit(" its ranks   ")},
+		{p.f.KeyOf(command.Copy), cell.Lit(" copy   ")},
+		{p.f.KeyOf(command.Export), cell.Lit(" export")},
 	} {
 		p.b.Put(cell.Key, k.key)
 		p.b.Put(cell.Dim, k.word)
