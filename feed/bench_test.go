@@ -118,7 +118,7 @@ func BenchmarkServe64(b *testing.B) {
 		b.Skip(err)
 	}
 	src := &steady{c: make(chan struct{}, 1), ask: bigState(0, 64)}
-	srv := NewServer(From(src), ServerOptions{})
+	srv := NewServer(From(src), ServerOptions{ChangePeriod: leastPeriod})
 	ctx, stop := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	all.Go(func() { _ = srv.Serve(ctx, ln) })

@@ -3,13 +3,14 @@
 //
 // # Promises
 //
-// The router never waits: one subscription is taken at most ten times a second,
-// each change is encoded once, and every send to a client is a send that cannot
-// wait. What a client does not read is dropped and replaced by a snapshot; what
-// waits for one client never exceeds 256 messages or 4 MiB. A client never shows
-// old numbers as live: its state is in step, or Link.Stale says that it is not.
-// A command acts once per id, whatever happens to the link: the router sees to
-// that, so a client may send a command again when its reply was lost.
+// The router never waits: one subscription is taken four times a second, sooner
+// after a command but never more than ten times, each change is encoded once,
+// and every send to a client is a send that cannot wait. What a client does not
+// read is dropped and replaced by a snapshot; what waits for one client never
+// exceeds 256 messages or 4 MiB. A client never shows old numbers as live: its
+// state is in step, or Link.Stale says that it is not. A command acts once per
+// id, whatever happens to the link: the router sees to that, so a client may
+// send a command again when its reply was lost.
 //
 // Server and Client own their goroutines; Serve and Close return when all have
 // ended. The package uses wall time for deadlines and ages only.
@@ -35,7 +36,7 @@
 //	  │ event      epoch, seq 42                 │  what else change 42 brought
 //	  │ decisions  epoch, seq 42                 │
 //	  │◀─────────────────────────────────────────┤
-//	  │ change     epoch, seq 43                 │  at most 10 a second, at least one
+//	  │ change     epoch, seq 43                 │  4 a second, at most 10, at least one
 //	  │◀─────────────────────────────────────────┤  each period_ms, empty if need be
 //	  │ command    command{id, verb, …}          │
 //	  ├─────────────────────────────────────────▶│

@@ -13,7 +13,8 @@ import (
 type hub struct {
 	opt   *ServerOptions
 	stats *counters
-	sent  sentIDs // decisions that clients may know; only run touches it
+	sent  sentIDs       // decisions that clients may know; only run touches it
+	hurry chan struct{} // capacity 1: a command was applied, somebody waits to see it
 
 	mu     sync.Mutex // guards what follows
 	merger Merger
@@ -24,31 +25,40 @@ type hub struct {
 }
 
 func newHub(opt *ServerOptions, stats *counters) *hub {
-	return &hub{opt: opt, stats: stats, peers: make(map[*peer]struct{})}
+	return &hub{opt: opt, stats: stats, hurry: make(chan struct{}, 1), peers: make(map[*peer]struct{})}
 }
 
+// leastPeriod is the least time between two changes, whatever happens.
+const leastPeriod = 100 * time.Millisecond
+
 // run publishes until ctx ends: at once after a pause, otherwise one change per
-// ChangePeriod, and a heartbeat when nothing happened for Heartbeat.
+// ChangePeriod, or leastPeriod after a command, and a heartbeat when nothing
+// happened for Heartbeat.
 func (h *hub) run(ctx context.Context, sub Subscription) {
 	timer := time.NewTimer(h.opt.Heartbeat)
 	defer timer.Stop()
 	last := time.Now().Add(-h.opt.ChangePeriod)
-	dirty, changed := false, sub.C()
+	dirty, changed, period := false, sub.C(), h.opt.ChangePeriod
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 			dirty, changed = true, nil
+		case <-h.hurry:
+			period = leastPeriod
+			if !dirty { // the command has put its sign there before it was answered
+				continue
+			}
 		case <-timer.C:
 		}
-		if wait := h.opt.ChangePeriod - time.Since(last); wait > 0 {
+		if wait := period - time.Since(last); wait > 0 {
 			timer.Reset(wait)
 			continue
 		}
 		if dirty || time.Since(last) >= h.opt.Heartbeat {
 			h.step(sub)
-			last = time.Now()
+			last, period = time.Now(), h.opt.ChangePeriod
 		}
 		dirty, changed = false, sub.C()
 		timer.Reset(h.opt.Heartbeat - time.Since(last))

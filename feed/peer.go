@@ -140,7 +140,9 @@ func (p *peer) queue(cmd *model.Command, limit *bucket) {
 func (p *peer) work() {
 	for cmd := range p.commands {
 		p.s.stats.commands.Add(1)
-		p.answer(p.s.src.Apply(*cmd))
+		r := p.s.src.Apply(*cmd)
+		nudge(p.s.hub.hurry)
+		p.answer(r)
 	}
 }
 

@@ -27,14 +27,16 @@ type ServerOptions struct {
 	// Token, when set, must come as a bearer token in the Authorization header.
 	// A listener that is not on a loopback address needs one.
 	Token string
-	// ChangePeriod (100 ms, not less) is the least time between two changes,
-	// Heartbeat (1 s) the most: an empty change is sent when nothing happened.
+	// ChangePeriod (250 ms, never less than 100 ms) is the least time between two
+	// changes, as often as a screen is drawn; what a client's command did is told
+	// after 100 ms. Heartbeat (1 s) is the most: an empty change is sent when
+	// nothing happened.
 	ChangePeriod, Heartbeat time.Duration
 	// MaxClients (64) are served at once; more are refused with status 503.
 	MaxClients int
 	// QueueMessages (256) and QueueBytes (4 MiB) bound what waits for one client.
 	QueueMessages, QueueBytes int
-	// MaxDecisions (64) are sent with one change, the newest.
+	// MaxDecisions (160) are sent with one change, the newest.
 	MaxDecisions int
 	// MaxOverflows (3) is how often in a row a client's queue may overflow before
 	// it is closed with CloseSlow.
@@ -62,7 +64,8 @@ func (o *ServerOptions) defaults() {
 		_, _ = rand.Read(b[:]) // never fails
 		o.Epoch = hex.EncodeToString(b[:])
 	}
-	o.ChangePeriod = max(o.ChangePeriod, 100*time.Millisecond)
+	orDuration(&o.ChangePeriod, 250*time.Millisecond)
+	o.ChangePeriod = max(o.ChangePeriod, leastPeriod)
 	orDuration(&o.Heartbeat, time.Second)
 	orDuration(&o.WriteTimeout, 10*time.Second)
 	orDuration(&o.PingPeriod, 5*time.Second)
@@ -70,7 +73,7 @@ func (o *ServerOptions) defaults() {
 	orInt(&o.MaxClients, 64)
 	orInt(&o.QueueMessages, 256)
 	orInt(&o.QueueBytes, 4<<20)
-	orInt(&o.MaxDecisions, 64)
+	orInt(&o.MaxDecisions, 160)
 	orInt(&o.MaxOverflows, 3)
 	orInt(&o.CommandBurst, 40)
 	if o.CommandRate <= 0 {

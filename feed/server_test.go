@@ -176,7 +176,7 @@ func TestStalledClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, stalled, changes = 100, 20, 400
 		r := serve(t, feedtest.State(8, 8, 200), feed.ServerOptions{
-			MaxClients: clients, WriteTimeout: time.Hour, PingPeriod: time.Hour, QueueMessages: 1 << 20, MaxOverflows: 1 << 20,
+			MaxClients: clients, ChangePeriod: 100 * time.Millisecond, WriteTimeout: time.Hour, PingPeriod: time.Hour, QueueMessages: 1 << 20, MaxOverflows: 1 << 20,
 		})
 		for range stalled {
 			r.mustRaw()
@@ -225,10 +225,46 @@ func TestStalledClients(t *testing.T) {
 	})
 }
 
+// TestRhythm tells four changes a second, and what a command did at once or, when
+// a change has just been told, a tenth of a second after that.
+func TestRhythm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := serve(t, feedtest.State(1, 2, 2), feed.ServerOptions{})
+		c := r.client(feed.ClientOptions{ViewPeriod: time.Millisecond})
+		version := until(t, c, "live", live).State.Version
+		tell := func() { version++; r.src.Publish(&model.Change{Version: version}) }
+		told := func() uint64 { <-time.After(10 * time.Millisecond); synctest.Wait(); return c.View().State.Version }
+		seq := c.View().Link.Seq
+		for range 400 {
+			tell()
+			<-time.After(10 * time.Millisecond)
+		}
+		if n := told(); c.View().Link.Seq-seq < 15 || c.View().Link.Seq-seq > 17 {
+			t.Errorf("%d changes in 4 s, want 4 a second; version %d", c.View().Link.Seq-seq, n)
+		}
+		<-time.After(600 * time.Millisecond)
+		tell()
+		if got := told(); got != version {
+			t.Errorf("after a pause: version %d, want %d at once", got, version)
+		}
+		tell()
+		if got := told(); got == version {
+			t.Error("a second change within a tenth of a second")
+		}
+		<-c.Do(model.Command{ID: "c", Verb: model.VerbUndo})
+		<-time.After(90 * time.Millisecond)
+		if got := told(); got <= version { // the command made one more
+			t.Errorf("a tenth of a second after a command: version %d, want more than %d", got, version)
+		}
+		c.Close()
+		r.close()
+	})
+}
+
 // TestSlowClient is coalesced into snapshots first, then closed with its code.
 func TestSlowClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := serve(t, feedtest.State(8, 8, 10), feed.ServerOptions{QueueMessages: 8, MaxOverflows: 3, WriteTimeout: time.Minute})
+		r := serve(t, feedtest.State(8, 8, 10), feed.ServerOptions{ChangePeriod: 100 * time.Millisecond, QueueMessages: 8, MaxOverflows: 3, WriteTimeout: time.Minute})
 		c := r.mustRaw()
 		snapshots, code := 0, 0
 		done := make(chan struct{})

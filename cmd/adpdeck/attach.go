@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"adpdeck/feed"
@@ -37,6 +39,7 @@ in ` + tokenEnv + `.`,
 }
 
 func attach(cmd *cobra.Command, s *screenFlags, where string) error {
+	rest()
 	log, closeLog, err := s.openLog()
 	if err != nil {
 		return err
@@ -62,4 +65,17 @@ func attach(cmd *cobra.Command, s *screenFlags, where string) error {
 	}
 	screen.Address = where
 	return showScreen(cmd.Context(), screen)
+}
+
+// rest makes a process that only shows a screen cheap: it does a millisecond of
+// work a few times a second, for which a second processor would only be woken
+// to find nothing, and its small heap need not be swept every other second.
+// Who sets the runtime's own variables has the last word.
+func rest() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(1)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(200)
+	}
 }

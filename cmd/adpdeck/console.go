@@ -23,10 +23,6 @@ import (
 // many slots that the cap does not bind.
 const consoleMaxActive = 64
 
-// consoleDecisions are sent with one change at most: as many a second as at the
-// feed's own pace.
-const consoleDecisions = 160
-
 // runConsole opens the console over an embedded router and a simulated
 // cluster, driven by the trace at path, or by generated conversations. The
 // console goes through the websocket like any other.
@@ -73,7 +69,6 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	token := os.Getenv(tokenEnv) // guards a feed beyond loopback
 	srv := feed.NewServer(feed.From(desk{cl.live, runner}), feed.ServerOptions{
 		Version: version(), Role: "operator", Recorder: recorder, Token: token,
-		ChangePeriod: tui.ReadPeriod, MaxDecisions: consoleDecisions,
 	})
 	screen.Embedded = true
 	screen.Address = ln.Addr().String()

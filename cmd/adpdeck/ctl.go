@@ -175,8 +175,8 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 	if !ok {
 		return fmt.Errorf("ctl %s: the link was lost before the answer came: whether it was done is not known; see adpdeck ctl get history", verb)
 	}
-	// The feed tells changes ten times a second: wait for this one, so that a
-	// script that reads next sees it.
+	// The feed tells what a command did a moment after its answer: wait for this,
+	// so that a script that reads next sees it.
 	if reply.Accepted {
 		_ = await(ctx, func() bool { return c.View().State.Version >= reply.Version })
 	}
@@ -185,8 +185,8 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 }
 
 // unlistedWait is how long a conversation that is not listed is waited for: the
-// feed tells changes ten times a second.
-const unlistedWait = 300 * time.Millisecond
+// feed tells changes four times a second.
+const unlistedWait = 500 * time.Millisecond
 
 // await polls until done or ctx ends.
 func await(ctx context.Context, done func() bool) error {

@@ -115,7 +115,7 @@ func (d *devFlags) run(cmd *cobra.Command, s *screenFlags) error {
 	}
 	screen.Embedded = true
 	screen.Address = h.feedLn.Addr().String()
-	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: os.Getenv(tokenEnv)})
+	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: os.Getenv(tokenEnv), ViewPeriod: tui.ReadPeriod})
 	return showScreen(ctx, screen, tui.Job{Name: "serve", Run: h.run}, tui.Job{Name: "clients", Run: talk})
 }
 
