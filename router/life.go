@@ -50,7 +50,14 @@ func (r *Router) decisionOf(w *worker) model.Decision {
 
 // withdraw closes a request that found no room as if it had not come.
 func (r *Router) withdraw(b *booking) {
-	c := b.Value.conv
+	t := &b.Value
+	c := t.conv
+	if t.waited && !r.steer.again {
+		r.totals.Unplaced-- // who waits in the queue is counted there
+	}
+	if t.conflicted {
+		r.totals.Conflicts-- // counted when it is placed
+	}
 	r.untie(b, true)
 	r.steer.tier.Free(r.elapsed(), b.ID)
 	r.book.Release(b.ID)

@@ -193,12 +193,10 @@ func (q *queueLife) check() {
 	for _, w := range r.steer.queue.Empty() {
 		p := w.Payload
 		d, _, err := r.route(r.wallNow(), p.req, p.look, p.matches, refuses)
-		// One whose conversation another turn has bound meanwhile is not looked for,
-		// and one that is held to a busy rank waits for it once it waits.
-		_, bound := r.bound(p.req.Conv)
 		_, pinned := r.ops.Get(p.req.Conv)
 		held := w.Slot >= 0 && w.Slot < modelLanes && (pinned || p.req.Explicit != nil) && r.settings.ClusterConfig.QueueThresholdTokens != nil
-		if err == nil && (bound || held) {
+		if err == nil && held {
+			r.steer.waiting.remove(p.req.Conv, p.req.ID)
 			p.answer <- routed{decision: d}
 			continue
 		}

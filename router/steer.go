@@ -22,10 +22,12 @@ type steering struct {
 	record   model.Selection
 	phantoms []cluster.Phantom
 	queue    *cluster.Queue[*parked]
+	waiting  waiting   // by conversation who is in queue
 	audience *audience // who serves the request's model, nil for all
 	exclude  []model.Target
 	lane     int32 // where the request waits if it has to
 	swept    time.Duration
+	again    bool // the request at hand has waited: what it counts for is counted
 	how      how // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
 	followed bool
@@ -38,6 +40,7 @@ const defaultBlock = 16
 func (r *Router) newSteering(seed uint64) error {
 	s := &r.steer
 	s.queue = cluster.NewQueue[*parked]()
+	s.waiting.byConv = map[model.ConvKey][]int64{}
 	block := r.know.blockTokens()
 	if block == 0 {
 		block = defaultBlock
