@@ -14,16 +14,15 @@ import (
 // source is one rank's publisher of KV events: its feed, and what turns events
 // into the index's form.
 type source struct {
-	target   model.Target
-	slot     int32
-	w        *worker // whose it is; only its identity is looked at
-	events   bool
-	replay   bool
-	kvBlocks int
-	k        *knowledge
-	owed     atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
-	from     atomic.Int64 // when the first of them was, on the clock, in nanoseconds
-	came     atomic.Uint64
+	target model.Target
+	slot   int32
+	w      *worker // whose it is; only its identity is looked at
+	events bool
+	replay bool
+	k      *knowledge
+	owed   atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
+	from   atomic.Int64 // when the first of them was, on the clock, in nanoseconds
+	came   atomic.Uint64
 	// disproved says that a request found less than the rank was known to hold.
 	disproved atomic.Bool
 	resync    atomic.Bool // an operator wants its cache learned afresh
@@ -54,7 +53,7 @@ type source struct {
 func (k *knowledge) newSource(c *chair, block int) *source {
 	s := &source{
 		target: c.target, slot: c.slots[c.target.Rank], w: c.w, k: k, slots: c.slots,
-		events: c.spec.KVEvents, replay: c.spec.KVReplay, kvBlocks: c.spec.KVBlocks,
+		events: c.spec.KVEvents, replay: c.spec.KVReplay,
 	}
 	var err, bad error
 	s.hasher, err = prefix.NewHasher(block, prefix.Seed("", ""))

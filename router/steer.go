@@ -28,7 +28,7 @@ type steering struct {
 	lane     int32 // where the request waits if it has to
 	swept    time.Duration
 	again    bool // the request at hand has waited: what it counts for is counted
-	how      how // byEngine where the rank is left to the engine tier
+	how      how  // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
 	followed bool
 }
