@@ -41,6 +41,7 @@ func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.De
 	r.unlock()
 	if err == nil {
 		r.know.routed(l, slot, now.Sub(r.start))
+		r.know.suspect(req.ID, d.Target, l, now)
 	}
 	return d, err
 }

@@ -88,7 +88,9 @@ func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[
 		d, slot, err = got.decision, got.slot, got.err
 	}
 	if err == nil {
-		r.know.routed(p.look, slot, r.clock.Now().Sub(r.start))
+		now = r.clock.Now() // it may have waited
+		r.know.routed(p.look, slot, now.Sub(r.start))
+		r.know.suspect(req.ID, d.Target, p.look, now)
 	}
 	return d, err
 }

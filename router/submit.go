@@ -88,6 +88,7 @@ func (r *Router) Submit(req *model.Request) (model.Target, error) {
 	target, slot, err := r.submitLocked(now, req, l)
 	if err == nil {
 		r.know.routed(l, slot, now.Sub(r.start))
+		r.know.suspect(req.ID, target, l, now)
 	}
 	return target, err
 }
