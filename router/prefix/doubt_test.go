@@ -26,7 +26,7 @@ func TestDoubt(t *testing.T) {
 	if st.Doubtful != 30_408 || st.Waiting != 0 || st.Blocks != [Tiers]int{30_400, 8} {
 		t.Fatalf("in doubt: %+v", st)
 	}
-	chain := ChainLocals(nil, locals(shared))
+	chain := chainLocals(nil, locals(shared))
 	if d := depths(bd.ix, chain); d[0] != 400 {
 		t.Errorf("what is in doubt counts: %d", d[0])
 	}
@@ -43,7 +43,7 @@ func TestDoubt(t *testing.T) {
 	if got := bd.ix.InDoubt(bd.ids[0], chain[:121]); got != 8 {
 		t.Errorf("of the certain ones in doubt up to block %d", got)
 	}
-	if got := bd.ix.InDoubt(bd.ids[0], ChainLocals(nil, locals(lone))); got != 29_990 { // what is gone is not
+	if got := bd.ix.InDoubt(bd.ids[0], chainLocals(nil, locals(lone))); got != 29_990 { // what is gone is not
 		t.Errorf("of what was removed in doubt up to block %d", got)
 	}
 	for _, id := range []ID{bd.ids[1], 99} {

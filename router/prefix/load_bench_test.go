@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"adpdeck/router/model"
 )
 
 // BenchmarkMemory reports what a block costs in memory, index and nothing
@@ -78,15 +76,6 @@ func BenchmarkDecision(b *testing.B) {
 				chain = h.Chains(chain[:0], prompt)
 				m.Match(chain, &out)
 			})
-			mem, key := NewMemory(MemoryOptions{}), model.ConvKey{ID: "c"}
-			last := uint32(0)
-			run("conversation", func() {
-				last++
-				prompt[len(prompt)-40] = last // the last turn differs
-				chain, _ = mem.Chains(chain[:0], key, h, prompt)
-				m.Match(chain, &out)
-			})
-			prompt[len(prompt)-40] = 0
 		}
 	}
 }
