@@ -10,14 +10,18 @@ import (
 
 // A rank that lost event batches is in doubt (see event.Feed): it goes on being
 // credited with what it held, for a while. The doubt ends in time although
-// nothing more is heard of the rank, and at once when a request disproves it;
-// both are noticed when a first token comes, outside the router's lock.
+// nothing more is heard of the rank, and soon when a request disproves it; both
+// are noticed when a first token comes, outside the router's lock.
 
-// noteDoubt remembers when the rank's doubt ends. The caller has s.mu.
+// noteDoubt remembers when the rank's doubt ends, or a request will have
+// disproved it. The caller has s.mu.
 func (s *source) noteDoubt() {
 	at, ok := s.feed.DoubtUntil()
 	if !ok {
 		return
+	}
+	if before, told := s.verdict(); told && before.Before(at) {
+		at = before
 	}
 	for due := at.UnixNano(); ; {
 		old := s.k.doubts.Load()
@@ -79,16 +83,4 @@ func (r *Router) planResync(cmd *model.Command) plan {
 			r.know.doubts.Store(1) // long ago
 		}
 	}}
-}
-
-// disprove notes that a rank held less than it was known to hold.
-func (r *Router) disprove(t model.Target) {
-	s := r.know.seats.Load().of(t)
-	if s == nil {
-		return
-	}
-	s.disproved.Store(true)
-	if r.know.doubts.Load() != 0 {
-		r.know.doubts.Store(1)
-	}
 }

@@ -93,26 +93,23 @@ func (v *indexView) init(r *Router) {
 }
 
 // noteIndex counts a request whose first token came: what its rank found, what
-// another held, and whether it was as predicted.
-func (r *Router) noteIndex(t *turn) {
+// another held, and whether it was as predicted. It returns the tokens found where
+// they say something of what was known of its rank, else -1.
+func (r *Router) noteIndex(t *turn) (found int) {
 	if !t.looked {
-		return
+		return -1
 	}
 	s := r.view.windows[r.slot(t.ran)].at(r.elapsed())
 	if t.unsaid {
-		return // the engine did not say what it found
+		return -1 // the engine did not say what it found
 	}
 	s.prompt += int64(t.prompt)
 	s.cached += int64(t.cached)
 	s.reached += int64(min(max(t.known, t.cached), t.prompt))
 	if t.ran != t.target || t.text {
-		return // nothing was predicted for where it ran, or only guessed
+		return -1 // nothing was predicted for where it ran, or only guessed
 	}
 	held := t.heldOn(t.target.Rank)
-	// An engine computes a prompt's last block also where it holds it.
-	if held-t.cached > r.know.blockTokens() && !t.guess {
-		r.disprove(t.target)
-	}
 	s.told++
 	r.view.told++
 	if held == t.cached {
@@ -122,6 +119,7 @@ func (r *Router) noteIndex(t *turn) {
 	if t.known > held {
 		s.lost.Add(t.lostTo, t.known-held)
 	}
+	return t.cached
 }
 
 // gatherIndex asks feeds and index what they know. It runs without the router's

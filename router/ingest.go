@@ -14,19 +14,16 @@ import (
 // source is one rank's publisher of KV events: its feed, and what turns events
 // into the index's form.
 type source struct {
-	target   model.Target
-	slot     int32
-	w        *worker // whose it is; only its identity is looked at
-	events   bool
-	replay   bool
-	kvBlocks int
-	k        *knowledge
-	owed     atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
-	from     atomic.Int64 // when the first of them was, on the clock, in nanoseconds
-	came     atomic.Uint64
-	// disproved says that a request found less than the rank was known to hold.
-	disproved atomic.Bool
-	resync    atomic.Bool // an operator wants its cache learned afresh
+	target model.Target
+	slot   int32
+	w      *worker // whose it is; only its identity is looked at
+	events bool
+	replay bool
+	k      *knowledge
+	owed   atomic.Int64 // new blocks its rank was made to compute, not told to the feed yet
+	from   atomic.Int64 // when the first of them was, on the clock, in nanoseconds
+	came   atomic.Uint64
+	resync atomic.Bool // an operator wants its cache learned afresh
 
 	mu    sync.Mutex // guards what follows; never taken under the router's lock
 	gone  bool       // the rank has left: nothing is taken any more
@@ -48,13 +45,16 @@ type source struct {
 	// known at the last Restarted; awaited says that the next was told before.
 	restarts, wiped uint64
 	awaited         bool
-	refused         uint64 // events that the index called contradictory
+	refused         uint64    // events that the index called contradictory
+	suspects        []suspect // oldest first
+	matcher         *prefix.Matcher
+	matches         prefix.Matches
 }
 
 func (k *knowledge) newSource(c *chair, block int) *source {
 	s := &source{
 		target: c.target, slot: c.slots[c.target.Rank], w: c.w, k: k, slots: c.slots,
-		events: c.spec.KVEvents, replay: c.spec.KVReplay, kvBlocks: c.spec.KVBlocks,
+		events: c.spec.KVEvents, replay: c.spec.KVReplay,
 	}
 	var err, bad error
 	s.hasher, err = prefix.NewHasher(block, prefix.Seed("", ""))
@@ -187,7 +187,7 @@ func (s *source) speaks(f event.Format) bool {
 	if !s.feed.Heard().IsZero() {
 		_ = s.k.index.Restart(prefix.ID(s.slot))
 	}
-	s.feed, s.cfg.Format, s.restarts, s.wiped = feed, f, 0, 0
+	s.feed, s.cfg.Format, s.restarts, s.wiped, s.suspects = feed, f, 0, 0, nil
 	return true
 }
 
@@ -202,9 +202,7 @@ func (s *source) tell(now time.Time) {
 	if now.After(s.now) {
 		s.now = now
 	}
-	if s.disproved.Load() && s.disproved.Swap(false) {
-		s.feed.Disproved()
-	}
+	s.judge(now)
 }
 
 // apply is the sink of the feed.
@@ -217,6 +215,10 @@ func (s *source) apply(b *event.Batch) {
 		s.came.Add(1)
 		id := prefix.ID(s.slots[e.Rank])
 		switch { // the target is there for the router's life: no errors
+		case id == prefix.ID(s.slot) && (e.Kind == event.Cleared || e.Kind == event.Doubted || e.Kind == event.Settled):
+			s.suspects = nil
+		}
+		switch {
 		case e.Kind == event.Cleared && e.Restart:
 			_ = s.k.index.Restart(id)
 			continue
@@ -236,6 +238,9 @@ func (s *source) apply(b *event.Batch) {
 		}
 		if done, err := s.k.index.Apply(id, &s.out); err == nil {
 			s.refused += uint64(done.Refused)
+		}
+		if e.Kind == event.Removed || e.Kind == event.Moved {
+			s.explain()
 		}
 	}
 }

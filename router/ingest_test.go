@@ -62,6 +62,7 @@ func TestLostBatch(t *testing.T) {
 			}
 			b.FirstToken(id, model.Usage{Ran: target, CachedTokens: blockTokens, TTFTMs: 5})
 			b.Done(id, model.OutcomeOK)
+			b.clock.advance(eventsLag)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

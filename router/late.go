@@ -40,21 +40,14 @@ func (r *Router) Cached(id int64, u model.Usage) {
 		s.feed.RoutedSince(s.now, c.sent, c.blocks)
 		s.mu.Unlock()
 	}
+	r.know.answered(id, c.ran, c.found, now)
 	r.endDoubts(now)
 }
 
-// late is what the end of an answer made known.
-type late struct {
-	ran    model.Target // where it ran, with its blocks
-	sent   time.Time    // when the request came
-	blocks int          // full ones that the rank had to compute
-	guess  *note        // what is to be remembered of a rank that its engine picked
-}
-
-func (r *Router) cached(now time.Time, id int64, u model.Usage) (c late) {
+func (r *Router) cached(now time.Time, id int64, u model.Usage) news {
 	r.lock(now)
 	defer r.unlock()
-	c.ran.Rank = model.NoRank
+	c := noNews()
 	b := r.book.Get(id)
 	if b == nil || b.Worker == load.Gone || !b.Value.first {
 		return c
@@ -79,9 +72,9 @@ func (r *Router) cached(now time.Time, id int64, u model.Usage) (c late) {
 	}
 	r.book.Adjust(b, t.prompt-t.cached)
 	r.addHit(&r.rank(t.ran).hits, t)
-	r.noteIndex(t)
+	c.ran, c.sent, c.found = t.ran, t.came, r.noteIndex(t)
 	if block := r.know.blockTokens(); block > 0 {
-		c.ran, c.sent, c.blocks = t.ran, t.came, t.prompt/block-t.cached/block
+		c.blocks = t.prompt/block - t.cached/block
 	}
 	return c
 }

@@ -50,7 +50,14 @@ func (r *Router) decisionOf(w *worker) model.Decision {
 
 // withdraw closes a request that found no room as if it had not come.
 func (r *Router) withdraw(b *booking) {
-	c := b.Value.conv
+	t := &b.Value
+	c := t.conv
+	if t.waited && !r.steer.again {
+		r.totals.Unplaced-- // who waits in the queue is counted there
+	}
+	if t.conflicted {
+		r.totals.Conflicts-- // counted when it is placed
+	}
 	r.untie(b, true)
 	r.steer.tier.Free(r.elapsed(), b.ID)
 	r.book.Release(b.ID)
@@ -75,25 +82,36 @@ func (r *Router) withdraw(b *booking) {
 // that the engine did not tell.
 func (r *Router) FirstToken(id int64, u model.Usage) {
 	now := r.clock.Now()
-	ran, blocks, guess := r.firstToken(now, id, u)
-	if guess != nil {
-		r.know.remember(guess, now.Sub(r.start))
+	n := r.firstToken(now, id, u)
+	if n.guess != nil {
+		r.know.remember(n.guess, now.Sub(r.start))
 	}
-	r.computed(now, ran, blocks)
+	r.computed(now, n.ran, n.blocks)
+	r.know.answered(id, n.ran, n.found, now)
 	r.endDoubts(now)
 	if r.watched.Load() > 0 {
 		r.lookForBlocks(now)
 	}
 }
 
-// firstToken returns the rank that ran the request and the full blocks that it
-// had to compute, and what is to be remembered of a rank that its engine picked.
-func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.Target, blocks int, guess *note) {
+// news is what an answer made known.
+type news struct {
+	ran    model.Target // where it ran, NoRank where that is not known
+	sent   time.Time    // when the request came
+	blocks int          // full ones that the rank had to compute
+	found  int          // tokens, as noteIndex returns them
+	guess  *note        // what is to be remembered of a rank that its engine picked
+}
+
+func noNews() news { return news{ran: model.Target{Rank: model.NoRank}, found: -1} }
+
+func (r *Router) firstToken(now time.Time, id int64, u model.Usage) news {
 	r.lock(now)
 	defer r.unlock()
+	n := noNews()
 	b := r.book.Get(id)
 	if b == nil || b.Value.first || b.Rank == model.NoRank && !b.Value.picks || b.Worker == load.Gone {
-		return model.Target{Rank: model.NoRank}, 0, nil
+		return n
 	}
 	t := &b.Value
 	t.first, t.firstAt = true, r.now
@@ -107,7 +125,7 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 	r.stamp++
 	said := r.rank(u.Ran) != nil
 	if t.picks && said && b.Rank == model.NoRank && u.Ran.Worker == t.target.Worker {
-		guess = r.picked(b, u.Ran)
+		n.guess = r.picked(b, u.Ran)
 	}
 	t.ran = t.target
 	if said && b.Rank != model.NoRank {
@@ -120,7 +138,7 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 		r.steer.tier.FirstToken(r.elapsed(), id)
 		r.noted(t)
 		r.settle(t, "")
-		return t.ran, 0, nil
+		return n
 	}
 	if t.proof != nil && said {
 		t.proven = true
@@ -136,13 +154,12 @@ func (r *Router) firstToken(now time.Time, id int64, u model.Usage) (ran model.T
 		r.addHit(&r.rank(t.ran).hits, t)
 	}
 	r.steer.tier.FirstToken(r.elapsed(), id)
-	r.noteIndex(t)
+	n.ran, n.sent, n.found = t.ran, t.came, r.noteIndex(t)
 	r.settle(t, "")
-	block := r.know.blockTokens()
-	if block == 0 || t.unsaid {
-		return t.ran, 0, guess
+	if block := r.know.blockTokens(); block > 0 && !t.unsaid {
+		n.blocks = t.prompt/block - t.cached/block
 	}
-	return t.ran, t.prompt/block - t.cached/block, guess
+	return n
 }
 
 func evidenceOf(evidence string) string {

@@ -181,6 +181,7 @@ func (k *knowledge) wipe(s *source) (fresh bool) {
 	if !fresh {
 		return false
 	}
+	s.suspects = nil
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.seats.Load().of(s.target) != s {

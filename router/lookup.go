@@ -166,6 +166,20 @@ func (g *guesses) guess(slot int, t model.Target, a prefix.Approximation, old *g
 	}
 }
 
+// rule applies the rule anew for a worker that is there, whose capacity has
+// changed: what is guessed of its ranks stays as far as there is room for it.
+func (g *guesses) rule(w *worker) {
+	if g == nil || g.index == nil {
+		return
+	}
+	for rank, slot := range w.slots {
+		// A rank that has just come, or is about to move, has its rule from seat.
+		if at, known := g.index.Lookup(model.Target{Worker: w.spec.ID, Rank: rank}); known && at == prefix.ID(slot) {
+			_ = g.index.Rule(at, g.rules.approximation(&w.spec))
+		}
+	}
+}
+
 // approximation says how long a rank of a worker is credited with a guess.
 func (r *guessRules) approximation(w *model.WorkerSpec) prefix.Approximation {
 	a := prefix.Approximation{TTL: seconds(r.ttl)}

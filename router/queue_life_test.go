@@ -193,15 +193,6 @@ func (q *queueLife) check() {
 	for _, w := range r.steer.queue.Empty() {
 		p := w.Payload
 		d, _, err := r.route(r.wallNow(), p.req, p.look, p.matches, refuses)
-		// One whose conversation another turn has bound meanwhile is not looked for,
-		// and one that is held to a busy rank waits for it once it waits.
-		_, bound := r.bound(p.req.Conv)
-		_, pinned := r.ops.Get(p.req.Conv)
-		held := w.Slot >= 0 && w.Slot < modelLanes && (pinned || p.req.Explicit != nil) && r.settings.ClusterConfig.QueueThresholdTokens != nil
-		if err == nil && (bound || held) {
-			p.answer <- routed{decision: d}
-			continue
-		}
 		if err == nil {
 			q.t.Logf("%s: %s, mode %s, policy %s", d.WorkerWhy, d.Why, d.Mode, d.Policy)
 			q.t.Fatalf("seed %s, after %s: request %d waits in lane %d (%+v) and might go to %v", q.seed, q.last, w.ID, w.Slot, p.req, d.Target)

@@ -1,8 +1,6 @@
 package router
 
 import (
-	"errors"
-
 	"adpdeck/router/cluster"
 	"adpdeck/router/model"
 )
@@ -104,70 +102,4 @@ func (r *Router) room(lane int32) bool {
 		}
 	}
 	return !some
-}
-
-// wake routes the requests of the queue whose turn has come. It is called with
-// the lock before each unlock. One that finds no room after all keeps its place;
-// those behind it in its lane wait too, unless it may go to fewer ranks than they.
-func (r *Router) wake() {
-	s := &r.steer
-	var stuck []int32
-	var aside []cluster.Waiting[*parked]
-	ready := func(lane int32) bool {
-		for _, l := range stuck {
-			if l == lane {
-				return false
-			}
-		}
-		return r.takes(lane)
-	}
-	for s.queue.Len() > 0 {
-		w, stale, ok := s.queue.Pop(r.elapsed(), &r.settings.ClusterConfig, ready)
-		if !ok {
-			break
-		}
-		if stale && w.Payload.look != nil {
-			w.Payload.look.match(r.know, r.elapsed())
-		}
-		switch {
-		case r.again(&w, woken):
-		case len(aside) < maxAside && (len(w.Payload.req.Exclude) > 0 || w.Payload.req.Explicit != nil):
-			aside = append(aside, w)
-		default: // those that it leaves behind in another lane go on
-			s.queue.Return(w)
-			stuck = append(stuck, w.Slot)
-		}
-	}
-	for _, w := range aside {
-		s.queue.Return(w)
-	}
-}
-
-// maxAside bounds the requests that one wake passes over.
-const maxAside = 64
-
-// again routes a request that waited. It reports false when it waits on, in the
-// lane that choose named: the caller returns it to the queue.
-func (r *Router) again(w *cluster.Waiting[*parked], rule roomRule) bool {
-	p := w.Payload
-	d, slot, err := r.route(r.wallNow(), p.req, p.look, p.matches, rule)
-	if errors.Is(err, ErrFull) {
-		w.Slot = r.steer.lane
-		return false
-	}
-	p.answer <- routed{d, slot, err}
-	return true
-}
-
-// requeue lets all who wait choose anew what they wait for, in their order:
-// ranks have come, gone or died, or an operator has changed what holds them.
-func (r *Router) requeue() {
-	if r.steer.queue.Len() == 0 {
-		return
-	}
-	for _, w := range r.steer.queue.Empty() {
-		if !r.again(&w, refuses) {
-			r.steer.queue.Return(w)
-		}
-	}
 }

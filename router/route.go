@@ -1,12 +1,9 @@
 package router
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
-	"adpdeck/router/cluster"
 	"adpdeck/router/model"
 )
 
@@ -44,6 +41,7 @@ func (r *Router) Route(req *model.Request, matches map[string][]int32) (model.De
 	r.unlock()
 	if err == nil {
 		r.know.routed(l, slot, now.Sub(r.start))
+		r.know.suspect(req.ID, d.Target, l, now)
 	}
 	return d, err
 }
@@ -64,6 +62,7 @@ func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches m
 			r.withdraw(b)
 			return noDecision(), -1, err
 		}
+		r.noteShared(l)
 		return r.decisionOf(w), -1, nil
 	}
 	r.exclude = r.steer.req.Exclude
@@ -78,103 +77,20 @@ func (r *Router) route(start time.Time, req *model.Request, l *lookup, matches m
 		return noDecision(), -1, err
 	}
 	r.conclude(w, 0, r.since(start))
-	if d = r.decisionOf(w); d.Target.Rank == model.NoRank {
+	if w.batch.ranks[0] == model.NoRank {
+		d = noDecision()
+		if b.Value.decision != 0 {
+			d = r.decisionOf(w)
+		}
 		r.withdraw(b)
 		return d, -1, fmt.Errorf("request %d at %s: %w: %s; send it again when a request has ended", req.ID, w.spec.ID, ErrFull, d.Why)
 	}
+	r.noteShared(l)
+	d = r.decisionOf(w)
 	return d, int(w.slots[d.Target.Rank]), nil
 }
 
 // noDecision is what goes with an error: no rank, never rank 0.
 func noDecision() model.Decision {
 	return model.Decision{Target: model.Target{Rank: model.NoRank}, RunnerUp: model.NoRank}
-}
-
-// parked is a request in the cluster tier's queue. Who wakes it routes it and
-// sends the answer, once.
-type parked struct {
-	req     *model.Request
-	look    *lookup
-	matches map[string][]int32
-	answer  chan routed
-}
-
-type routed struct {
-	decision model.Decision
-	slot     int
-	err      error
-}
-
-// RouteWait is Route for a caller that can wait. A request waits while every
-// rank that may take it is at its hard cap, in the modes kv and lockstep also
-// while as many are busy as router_queue_threshold and busy_worker_ratio say;
-// router_queue_policy orders the queue. It returns when the request was routed, when the queue is
-// full (ErrQueueFull, at once) or when ctx ends: the error is ctx's then, and
-// the request is not open. req is not to be written meanwhile.
-func (r *Router) RouteWait(ctx context.Context, req *model.Request, matches map[string][]int32) (model.Decision, error) {
-	now, start := r.clock.Now(), r.wallNow()
-	l, err := r.know.look(req, now.Sub(r.start))
-	if err != nil {
-		return noDecision(), err
-	}
-	p := &parked{req: req, look: l, matches: matches, answer: make(chan routed, 1)}
-	defer func() { r.know.drop(p.look) }()
-	r.lock(now)
-	d, slot, err := r.route(start, req, l, matches, refuses)
-	waits := errors.Is(err, ErrFull)
-	if waits {
-		if err = r.park(p); err != nil {
-			r.countRefused(err)
-		}
-	} else {
-		r.countFull(err)
-	}
-	r.unlock()
-	if waits && err == nil {
-		got := r.await(ctx, p)
-		d, slot, err = got.decision, got.slot, got.err
-	}
-	if err == nil {
-		r.know.routed(p.look, slot, r.clock.Now().Sub(r.start))
-	}
-	return d, err
-}
-
-// park puts a request into the queue. What choose left in steer.lane says which
-// rank or worker it waits for.
-func (r *Router) park(p *parked) error {
-	s := &r.steer
-	w := cluster.Waiting[*parked]{
-		ID: p.req.ID, Slot: s.lane, Strict: p.req.StrictPriority, Jump: float64(p.req.Priority), PromptTokens: p.req.PromptTokens, Payload: p,
-	}
-	if p.look != nil {
-		block := r.know.blockTokens()
-		for _, k := range r.workers {
-			for _, slot := range k.slots {
-				w.BestCached = max(w.BestCached, p.look.held(int(slot), block))
-			}
-		}
-	}
-	return s.queue.Push(r.elapsed(), &r.settings.ClusterConfig, len(r.workers), w)
-}
-
-// await waits for the answer. Where ctx ends after the request was routed, the
-// decision stands and is returned.
-func (r *Router) await(ctx context.Context, p *parked) routed {
-	select {
-	case got := <-p.answer:
-		return got
-	case <-ctx.Done():
-	}
-	now := r.clock.Now()
-	r.lock(now)
-	_, waited := r.steer.queue.Remove(p.req.ID)
-	if waited {
-		r.totals.Refused.LeftQueue++
-	}
-	r.unlock()
-	if waited {
-		return routed{decision: noDecision(), slot: -1, err: fmt.Errorf("request %d left the queue: %w", p.req.ID, ctx.Err())}
-	}
-	return <-p.answer
 }

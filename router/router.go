@@ -337,7 +337,7 @@ func (r *Router) elapsed() time.Duration { return r.now.Sub(r.start) }
 // unlock lets requests go whose turn in the queue has come, wakes the
 // subscribers, without waiting for any, and frees the lock.
 func (r *Router) unlock() {
-	if r.steer.queue.Len() > 0 {
+	if r.steer.queue.Len() > 0 || len(r.steer.waiting.moved) > 0 {
 		r.wake()
 	}
 	for _, s := range r.subs {
@@ -372,6 +372,9 @@ func (r *Router) bindingChanged(key model.ConvKey, before, after pin.Binding) {
 	}
 	if c := r.convs.byKey[key]; c != nil {
 		r.convs.touch(c, &r.stamp)
+	}
+	if before.Target != after.Target || before.Source != after.Source {
+		r.steer.waiting.rebound(key)
 	}
 }
 

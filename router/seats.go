@@ -36,8 +36,7 @@ type chair struct {
 
 // same reports that a feed is the chair's.
 func (c *chair) same(s *source) bool {
-	return s.w == c.w && s.events == c.spec.KVEvents && s.replay == c.spec.KVReplay && s.slot == c.slots[c.target.Rank] &&
-		(s.events || s.kvBlocks == c.spec.KVBlocks)
+	return s.w == c.w && s.events == c.spec.KVEvents && s.replay == c.spec.KVReplay && s.slot == c.slots[c.target.Rank]
 }
 
 // seats are the feeds as everybody sees them without the router's lock,

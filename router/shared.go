@@ -37,6 +37,13 @@ const (
 	sharedFor = 5 // minutes that hits count
 )
 
+// noteShared counts the prefix of a request that was let in.
+func (r *Router) noteShared(l *lookup) {
+	if l != nil {
+		r.view.shared.note(l, r.elapsed())
+	}
+}
+
 // note counts the prefix of one request that was looked up.
 func (s *shared) note(l *lookup, now time.Duration) {
 	held := l.matches.Device

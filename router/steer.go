@@ -22,11 +22,13 @@ type steering struct {
 	record   model.Selection
 	phantoms []cluster.Phantom
 	queue    *cluster.Queue[*parked]
+	waiting  waiting   // by conversation who is in queue
 	audience *audience // who serves the request's model, nil for all
 	exclude  []model.Target
 	lane     int32 // where the request waits if it has to
 	swept    time.Duration
-	how      how // byEngine where the rank is left to the engine tier
+	again    bool // the request at hand has waited: what it counts for is counted
+	how      how  // byEngine where the rank is left to the engine tier
 	// followed says that the conversation's first turn is on its way there.
 	followed bool
 }
@@ -38,6 +40,7 @@ const defaultBlock = 16
 func (r *Router) newSteering(seed uint64) error {
 	s := &r.steer
 	s.queue = cluster.NewQueue[*parked]()
+	s.waiting.byConv = map[model.ConvKey][]int64{}
 	block := r.know.blockTokens()
 	if block == 0 {
 		block = defaultBlock
@@ -85,7 +88,7 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 				return "", err
 			}
 			s.lane = s.tier.LaneOf(p.Target)
-			return "operator pin", r.take(p.Target, model.ByBinding)
+			return "operator pin", r.takeInTurn(p.Target, model.ByBinding, rule)
 		}
 		r.forgetGone(req.Conv)
 		bind, bound = r.bound(req.Conv)
@@ -109,7 +112,7 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 		if req.Relax {
 			s.lane = s.tier.LaneOf(model.Target{Worker: req.Explicit.Worker, Rank: model.NoRank})
 		}
-		return "asked for", r.take(*req.Explicit, model.ByRequired)
+		return "asked for", r.takeInTurn(*req.Explicit, model.ByRequired, rule)
 	case scored:
 		return r.chooseRank(req, rule)
 	}
@@ -120,6 +123,18 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 func (r *Router) take(t model.Target, by string) error {
 	s := &r.steer
 	return r.named(s.tier.Take(r.elapsed(), &s.req, t, by, &s.choice, r.selection()))
+}
+
+// takeInTurn is take for what holds a request to a rank on arrival: it has to
+// queue as any other, but looks at that rank alone. Upstream's queue does so with
+// requests that name a rank. Where the rank is full, who places it says so.
+func (r *Router) takeInTurn(t model.Target, by string, rule roomRule) error {
+	s := &r.steer
+	if rule == refuses && r.scored() && s.tier.Thresholds() && s.tier.HeldWaits(r.elapsed(), s.lane, r.backlog()) {
+		return fmt.Errorf("request %d: %w: %s, which it is held to, is busy, %d requests wait; let it queue, or raise router_queue_threshold",
+			s.req.ID, ErrFull, t, s.queue.Len())
+	}
+	return r.take(t, by)
 }
 
 // selection is where the cluster tier writes its record, nil where none is kept.
@@ -172,15 +187,18 @@ func (r *Router) chooseRank(req *model.Request, rule roomRule) (string, error) {
 func (r *Router) mustWait(rule roomRule) error {
 	s := &r.steer
 	s.lane = r.sharedAs(s.tier.Lane(&s.req))
-	backlog := s.queue.Backlog(s.lane)
-	if s.lane < cluster.SharedLane { // those before it may go there too
-		backlog += s.queue.Backlog(cluster.SharedLane)
-	}
-	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, backlog > 0) {
+	if rule != refuses || !s.tier.MustWait(r.elapsed(), &s.req, r.backlog()) {
 		return nil
 	}
 	return fmt.Errorf("request %d: %w: the ranks that may take it are busy, %d requests wait; let it queue, or raise router_queue_threshold",
 		s.req.ID, ErrFull, s.queue.Len())
+}
+
+// backlog reports that others wait where the request would.
+func (r *Router) backlog() bool {
+	s := &r.steer
+	return s.queue.Backlog(s.lane) > 0 ||
+		s.lane < cluster.SharedLane && s.queue.Backlog(cluster.SharedLane) > 0 // who may go there too
 }
 
 // steered notes how the chosen rank was come by.

@@ -88,6 +88,7 @@ func (r *Router) Submit(req *model.Request) (model.Target, error) {
 	target, slot, err := r.submitLocked(now, req, l)
 	if err == nil {
 		r.know.routed(l, slot, now.Sub(r.start))
+		r.know.suspect(req.ID, target, l, now)
 	}
 	return target, err
 }
@@ -98,6 +99,9 @@ func (r *Router) submitLocked(now time.Time, req *model.Request, l *lookup) (tar
 	slot = -1
 	_, target, err = r.submit(req, l, engineQueues)
 	r.countFull(err)
+	if err == nil {
+		r.noteShared(l)
+	}
 	if err == nil && target.Rank != model.NoRank {
 		slot = r.slot(target)
 	}
@@ -169,7 +173,7 @@ func (r *Router) fill(b *booking, req *model.Request, why string) {
 	t := &b.Value
 	lead, held, chain, trail := append(t.lead[:0], req.Lead...), t.held[:0], t.chain[:0], t.trail[:0]
 	*t = turn{
-		came: r.now, prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
+		waited: r.steer.again, came: r.now, prompt: req.PromptTokens, lead: lead, kids: req.Children, workerWhy: why,
 		target: model.Target{Rank: model.NoRank}, bound: model.Target{Rank: model.NoRank}, ttft: model.Unknown(),
 		chosen: model.NoRank, runnerUp: model.NoRank, margin: model.Unknown(), held: held, chain: chain, trail: trail, route: req.Route, channel: req.Channel,
 	}
@@ -209,7 +213,6 @@ func (r *Router) fillChoice(b *booking, l *lookup) {
 			t.held = append(t.held, l.held(int(slot), block))
 			t.guess = t.guess || l.isGuess(int(slot))
 		}
-		r.view.shared.note(l, r.elapsed())
 	}
 	if r.selection() == nil {
 		return

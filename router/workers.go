@@ -303,6 +303,9 @@ func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
 			MaxRequests: spec.MaxNumActiveRequests, MaxBatchedTokens: spec.MaxBatchedTokens, KVBlocks: spec.KVBlocks,
 		})
 	}
+	if spec.KVBlocks != old.KVBlocks {
+		r.know.guess.Load().rule(w)
+	}
 	r.relist()
 	return list(parts) + note
 }

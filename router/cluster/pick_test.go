@@ -202,49 +202,6 @@ func TestLockstepTies(t *testing.T) {
 	}
 }
 
-func TestWhereTheChoiceFlips(t *testing.T) {
-	r, req := docs(t, nil) // costs 8P + 10, 5P + 5, 2P + 9
-	_, rec := choose(t, r, req)
-	f, ok := FlipAt(&rec)
-	if !ok || f.Field != "router_prefill_load_scale" || f.Now != 1 || math.Abs(float64(f.Above)-4.0/3) > 1e-12 || f.AboveTo != 2 || f.Below.Known() {
-		t.Errorf("%+v", f)
-	}
-	flips := 0
-	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
-		k := random(t, mode, model.DefaultClusterConfig(), 9)
-		terms := make([]model.ScoreTerms, 64)
-		var rec model.Selection
-		for range 200 {
-			k.turn(t, &rec)
-			f, _ := FlipAt(&rec)
-			for _, side := range []struct {
-				at model.Maybe
-				to int
-				by float64
-			}{{f.Above, f.AboveTo, 1e-6}, {f.Below, f.BelowTo, -1e-6}} {
-				if !side.at.Known() || float64(side.at)+side.by < 0 || rec.Tied > 1 {
-					continue
-				}
-				for _, beyond := range []bool{false, true} {
-					cfg, v := rec.Config, float64(side.at)-side.by
-					if beyond {
-						v = float64(side.at) + side.by
-					}
-					cfg.PrefillLoadScale, cfg.LockstepWeight = v, v
-					best, tied := Rescore(&rec, mode, &cfg, terms)
-					if moved := rec.Candidates[best].Target != rec.Chosen; !tied && moved != beyond {
-						t.Fatalf("%s at %v of %v: moved %v", mode, v, side.at, moved)
-					}
-				}
-				flips++
-			}
-		}
-	}
-	if flips < 100 {
-		t.Errorf("only %d flips were looked at", flips)
-	}
-}
-
 func TestRecordChangesNothingAndRescoreAgrees(t *testing.T) {
 	for _, mode := range []model.RouterMode{model.ModeKV, model.ModeLockstep} {
 		cfg := model.DefaultClusterConfig()

@@ -23,9 +23,9 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 			busy := r.busy(at, r.activeOn(at, now))
 			switch {
 			case req.Bound.Hard:
-				return full || busy || backlog && r.thresholds()
+				return full || busy || backlog && r.Thresholds()
 			case !full && !busy:
-				return backlog && r.thresholds()
+				return backlog && r.Thresholds()
 			}
 		}
 	}
@@ -44,7 +44,7 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 	if len(live) == 0 {
 		return counts[exCap] > 0
 	}
-	if !r.thresholds() {
+	if !r.Thresholds() {
 		return false
 	}
 	if backlog {
@@ -59,7 +59,9 @@ func (r *Router) MustWait(now time.Duration, req *Request, backlog bool) bool {
 	return float64(busy) >= r.cfg.BusyWorkerRatio*float64(len(live))
 }
 
-func (r *Router) thresholds() bool {
+// Thresholds reports that the queue has a threshold: without one only full ranks
+// make a request wait.
+func (r *Router) Thresholds() bool {
 	return r.cfg.QueueThreshold != nil || r.cfg.QueueThresholdTokens != nil
 }
 
@@ -89,7 +91,11 @@ func (r *Router) LaneOf(t model.Target) int32 {
 }
 
 // Takes reports that a request of a lane may go now.
-func (r *Router) Takes(now time.Duration, lane int32) bool {
+func (r *Router) Takes(now time.Duration, lane int32) bool { return !r.HeldWaits(now, lane, false) }
+
+// HeldWaits is MustWait for a request that is held to a lane: to a rank by a pin
+// or its client, whatever else shuts that rank; or to the ranks of a worker.
+func (r *Router) HeldWaits(now time.Duration, lane int32, backlog bool) bool {
 	req := Request{}
 	switch {
 	case lane < SharedLane:
@@ -97,9 +103,10 @@ func (r *Router) Takes(now time.Duration, lane int32) bool {
 			req.Explicit = &t
 		}
 	case lane > SharedLane:
-		if t, ok := r.Target(lane); ok {
-			req.Bound = &Bound{Target: t, Hard: true}
+		if _, ok := r.Target(lane); !ok {
+			return false // it has gone: there is nothing to wait for
 		}
+		return r.full(lane) || r.busy(lane, r.activeOn(lane, now)) || backlog && r.Thresholds()
 	}
-	return !r.MustWait(now, &req, false)
+	return r.MustWait(now, &req, backlog)
 }

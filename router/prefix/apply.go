@@ -69,7 +69,7 @@ func scoped(x uint64, group uint32, scope uint64) uint64 {
 	le64(b[0:], x)
 	le64(b[8:], scope)
 	le32(b[16:], group)
-	return xxh3.HashSeed(b[:], bytesSeed+1)
+	return xxh3.HashSeed(b[:], ownSeed+1)
 }
 
 func le64(b []byte, v uint64) {

@@ -163,7 +163,7 @@ func (ix *Index) credit(id ID, t *target, chain []Chain) ref {
 }
 
 // routedName is the name of a routed block, which no engine gave.
-func routedName(c Chain) uint64 { return uint64(c) ^ bytesSeed<<8 }
+func routedName(c Chain) uint64 { return uint64(c) ^ ownSeed<<8 }
 
 func (ix *Index) credited(id ID, c Chain) ref { return ix.heldName(id, routedName(c)) }
 

@@ -55,7 +55,7 @@ func branches(bd *bed, rng *rand.Rand, n int) [][]Chain {
 	var chains [][]Chain
 	for i := range n {
 		blocks := bd.fresh(1 + rng.IntN(20))
-		chain := ChainLocals(nil, locals(blocks))
+		chain := chainLocals(nil, locals(blocks))
 		if i == 0 {
 			bd.store(bd.ids[0], blocks)
 		} else if old := chains[rng.IntN(i)]; rng.IntN(4) > 0 {
@@ -140,7 +140,7 @@ func TestRuleIsChecked(t *testing.T) {
 func TestApproximateClockNeverGoesBack(t *testing.T) {
 	bd := newBed(t, 0, Options{})
 	id, _ := bd.ix.AddApproximate(w0(0), Approximation{TTL: time.Minute})
-	chain := ChainLocals(nil, locals(bd.fresh(10)))
+	chain := chainLocals(nil, locals(bd.fresh(10)))
 	_ = bd.ix.Routed(id, chain, time.Hour)
 	_ = bd.ix.Routed(id, chain, 0) // late by an hour, counts as now
 	bd.ix.Expire(time.Hour + 59*time.Second)
@@ -162,7 +162,7 @@ func TestApproximateUnderTheIndexBound(t *testing.T) {
 	bd := newBed(t, 0, Options{MaxBlocks: 100})
 	id, _ := bd.ix.AddApproximate(w0(0), Approximation{TTL: time.Hour})
 	for i := range 50 {
-		chain := ChainLocals(nil, locals(bd.fresh(30)))
+		chain := chainLocals(nil, locals(bd.fresh(30)))
 		_ = bd.ix.Routed(id, chain, time.Duration(i))
 		if d := depths(bd.ix, chain)[id]; d != 30 {
 			t.Fatalf("prompt %d: %d blocks of the newest", i, d)

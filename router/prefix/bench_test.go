@@ -79,7 +79,7 @@ func (b *bed) fill(n int, affine bool) {
 			}
 			b.store(id, blocks[:part])
 		}
-		b.chains = append(b.chains, ChainLocals(nil, locals(blocks)))
+		b.chains = append(b.chains, chainLocals(nil, locals(blocks)))
 		b.blocks = append(b.blocks, blocks)
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestReadersNeverOvercount(t *testing.T) {
 	bd := newBed(t, 4, Options{Targets: 64, MaxBlocks: 50_000})
 	long := bd.fresh(200)
-	chain := ChainLocals(nil, locals(long))
+	chain := chainLocals(nil, locals(long))
 	for _, id := range bd.ids[:3] {
 		bd.store(id, long[:100])
 	}
@@ -114,7 +114,7 @@ func TestNoAllocations(t *testing.T) {
 		bd.store(id, blocks[:512])
 	}
 	bd.store(bd.ids[0], blocks)
-	chain := ChainLocals(nil, locals(blocks))
+	chain := chainLocals(nil, locals(blocks))
 	m := bd.ix.NewMatcher()
 	var out Matches
 	m.Match(chain, &out)

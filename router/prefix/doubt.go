@@ -35,6 +35,36 @@ func (ix *Index) Doubt(id ID) error {
 	return nil
 }
 
+// InDoubt returns how long the part of a chain is that the target holds up to its
+// last block that is in doubt, 0 where none is.
+func (ix *Index) InDoubt(id ID, chain []Chain) (blocks int) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	t, err := ix.target(id)
+	if err != nil || t.doubt == nil || t.doubt.left == 0 {
+		return 0
+	}
+	tbl := ix.seqs.Load()
+	for k, c := range chain {
+		held := false
+		for r := ix.first(tbl, c); r != 0; r = ix.further(tbl, r, c) {
+			for tier := Device; tier < Tiers; tier++ {
+				if !ix.holdsIn(ix.at(r).hold, id, tier) {
+					continue
+				}
+				held = true
+				if t.doubt.unsure(r, tier) {
+					blocks = k + 1
+				}
+			}
+		}
+		if !held {
+			break
+		}
+	}
+	return blocks
+}
+
 // settleStep is how many records one call of Settle looks at, and settleCost
 // how many of them a dropped block counts for: events of other targets go on
 // between two calls.

@@ -26,7 +26,7 @@ func TestDoubt(t *testing.T) {
 	if st.Doubtful != 30_408 || st.Waiting != 0 || st.Blocks != [Tiers]int{30_400, 8} {
 		t.Fatalf("in doubt: %+v", st)
 	}
-	chain := ChainLocals(nil, locals(shared))
+	chain := chainLocals(nil, locals(shared))
 	if d := depths(bd.ix, chain); d[0] != 400 {
 		t.Errorf("what is in doubt counts: %d", d[0])
 	}
@@ -36,6 +36,20 @@ func TestDoubt(t *testing.T) {
 	apply(bd, 0, removal(lone[29_990:]))                                                          // gone in any case
 	if st, _ = bd.ix.TargetStats(bd.ids[0]); st.Doubtful != 30_408-121-10 {
 		t.Errorf("%d in doubt", st.Doubtful)
+	}
+	if got := bd.ix.InDoubt(bd.ids[0], chain); got != 400 { // 0 to 120 are certain on the device, 0 to 7 not on the host
+		t.Errorf("in doubt up to block %d", got)
+	}
+	if got := bd.ix.InDoubt(bd.ids[0], chain[:121]); got != 8 {
+		t.Errorf("of the certain ones in doubt up to block %d", got)
+	}
+	if got := bd.ix.InDoubt(bd.ids[0], chainLocals(nil, locals(lone))); got != 29_990 { // what is gone is not
+		t.Errorf("of what was removed in doubt up to block %d", got)
+	}
+	for _, id := range []ID{bd.ids[1], 99} {
+		if got := bd.ix.InDoubt(id, chain); got != 0 {
+			t.Errorf("target %d has no doubt: %d", id, got)
+		}
 	}
 	calls := 0
 	for more := true; more; calls++ {
@@ -57,6 +71,9 @@ func TestDoubt(t *testing.T) {
 	apply(bd, 0, removal(shared[:1]))
 	if d := depths(bd.ix, chain); d[0] != 0 {
 		t.Errorf("a second owner outlived the doubt: %d", d[0])
+	}
+	if got := bd.ix.InDoubt(bd.ids[0], chain); got != 0 {
+		t.Errorf("settled, and in doubt up to block %d", got)
 	}
 	if more, err := bd.ix.Settle(bd.ids[1]); more || err != nil {
 		t.Errorf("a target without doubt: %v, %v", more, err)

@@ -1,7 +1,5 @@
 package prefix
 
-import "github.com/zeebo/xxh3"
-
 // Tier is a kind of storage in which an engine keeps KV-cache blocks.
 type Tier uint8
 
@@ -28,25 +26,14 @@ func (t Tier) String() string {
 }
 
 // External is an engine's own name of a block: opaque, chained in the engine's
-// own way, never comparable with Local or Chain. Make one with ExternalUint,
-// ExternalInt or ExternalBytes.
+// own way, never comparable with Local or Chain. Make one with ExternalUint.
 type External uint64
 
 // ExternalUint takes an engine's hash that came as an unsigned number.
 func ExternalUint(v uint64) External { return External(v) }
 
-// ExternalInt takes an engine's hash that came as a signed number; it names
-// the same block as the unsigned number of the same bits.
-func ExternalInt(v int64) External { return External(uint64(v)) }
-
-// ExternalBytes takes an engine's hash that came as bytes, for example a
-// SHA-256. All bytes count: two hashes that share their last eight bytes are
-// two names.
-func ExternalBytes(b []byte) External { return External(xxh3.HashSeed(b, bytesSeed)) }
-
-// bytesSeed keeps names that came as bytes apart from those that came as
-// numbers.
-const bytesSeed = 0x6279746573
+// ownSeed keeps names that are made here apart from those that engines give.
+const ownSeed = 0x6279746573
 
 // Kind says what an event does.
 type Kind uint8

@@ -39,10 +39,6 @@ func Seed(lora, salt string) uint64 {
 	return s
 }
 
-// MediaPad is the token id that stands for one token of an image or another
-// medium whose hash is h, in prompts that carry media.
-func MediaPad(h uint64) uint32 { return uint32(1_000_000 + h%(1<<30)) }
-
 // MediaHash turns the engine's id of a medium into its hash: of 64 hexadecimal
 // digits the first 16 are the number, anything else is hashed.
 func MediaHash(id string) uint64 {
@@ -148,21 +144,6 @@ func Next(prev Chain, local Local) Chain { return next(prev, local) }
 // First is the chain hash of the first block of a prompt.
 func First(local Local) Chain { return Chain(local) }
 
-// ChainLocals appends to dst the chain hashes of a prompt whose blocks have
-// these local hashes.
-func ChainLocals(dst []Chain, locals []Local) []Chain {
-	var prev Chain
-	for i, l := range locals {
-		if i == 0 {
-			prev = First(l)
-		} else {
-			prev = next(prev, l)
-		}
-		dst = append(dst, prev)
-	}
-	return dst
-}
-
 func (h Hasher) extend(dst []Chain, prev Chain, follows bool, tokens []uint32) []Chain {
 	n := h.Blocks(len(tokens))
 	if n == 0 {
@@ -202,15 +183,6 @@ func extend16(dst []Chain, prev Chain, follows bool, tokens []uint32, seed uint6
 		}
 		dst[i] = prev
 	}
-}
-
-// Tokens views signed token ids as the unsigned ones that are hashed, without
-// copying.
-func Tokens(ids []int32) []uint32 {
-	if len(ids) == 0 {
-		return nil
-	}
-	return unsafe.Slice((*uint32)(unsafe.Pointer(&ids[0])), len(ids))
 }
 
 // rawTokens is the tokens' own memory.

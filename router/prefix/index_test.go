@@ -17,7 +17,7 @@ type story struct {
 func newStory(t *testing.T, ranks int) *story {
 	s := &story{bed: newBed(t, ranks, Options{Targets: 64}), t: t}
 	s.blocks = s.fresh(10)
-	s.chain = ChainLocals(nil, locals(s.blocks))
+	s.chain = chainLocals(nil, locals(s.blocks))
 	return s
 }
 
@@ -177,7 +177,7 @@ func TestStories(t *testing.T) {
 			s.holds(10, 0)
 			s.apply(1, removal(other[5:]))
 			s.holds(10, 0)
-			if d := depths(s.ix, ChainLocals(nil, locals(other))); d[0] != 0 || d[1] != 5 {
+			if d := depths(s.ix, chainLocals(nil, locals(other))); d[0] != 0 || d[1] != 5 {
 				s.t.Errorf("the other chain: %d", d)
 			}
 		},
@@ -225,7 +225,7 @@ func TestReplayAndRestart(t *testing.T) {
 	other := s.fresh(4)
 	send(0, storing(other, 0, 4))
 	s.holds(0, 10)
-	if d := depths(s.ix, ChainLocals(nil, locals(other))); d[0] != 4 {
+	if d := depths(s.ix, chainLocals(nil, locals(other))); d[0] != 4 {
 		t.Errorf("after the restart %d new blocks", d[0])
 	}
 	st, _ := s.ix.TargetStats(s.ids[0])
@@ -297,19 +297,7 @@ func TestDropMakesRoom(t *testing.T) {
 	}
 }
 
-func TestExternalNames(t *testing.T) {
-	if ExternalInt(-1) != ExternalUint(1<<64-1) {
-		t.Error("signed and unsigned of the same bits differ")
-	}
-	long := []byte("0123456789abcdef0123456789abcdef")
-	other := slices.Clone(long)
-	other[0]++
-	if ExternalBytes(long) == ExternalBytes(other) {
-		t.Error("two names that share their last eight bytes are one")
-	}
-	if ExternalBytes([]byte{0, 0, 0, 0, 0, 0, 0, 5}) == ExternalUint(5) {
-		t.Error("bytes and a number are one name")
-	}
+func TestNamesOfTiers(t *testing.T) {
 	if Device.String()+Host.String()+Disk.String()+Tier(7).String() != "devicehostdiskno such tier" {
 		t.Error("names of tiers")
 	}

@@ -14,7 +14,7 @@ func TestTickStartsAnew(t *testing.T) {
 	for range 3 {
 		blocks := bd.fresh(16)
 		bd.store(bd.ids[0], blocks)
-		chains = append(chains, ChainLocals(nil, locals(blocks)))
+		chains = append(chains, chainLocals(nil, locals(blocks)))
 	}
 	for _, i := range []int{1, 2, 0} {
 		depths(bd.ix, chains[i])

@@ -31,7 +31,7 @@ func TestMillionsIntoACap(t *testing.T) {
 	id := bd.ids[0]
 	hot := bd.fresh(256)
 	bd.store(id, hot)
-	hotChain := ChainLocals(nil, locals(hot))
+	hotChain := chainLocals(nil, locals(hot))
 	m := bd.ix.NewMatcher()
 	var out Matches
 	full := int64(0)
@@ -81,7 +81,7 @@ func TestLeastRecentlyMatchedGoesFirst(t *testing.T) {
 	for range 4 {
 		blocks := bd.fresh(16)
 		bd.store(bd.ids[0], blocks)
-		chains = append(chains, ChainLocals(nil, locals(blocks)))
+		chains = append(chains, chainLocals(nil, locals(blocks)))
 	}
 	for _, i := range []int{1, 3, 0} { // 2 was matched longest ago, then 1
 		depths(bd.ix, chains[i])
@@ -98,7 +98,7 @@ func TestLeastRecentlyMatchedGoesFirst(t *testing.T) {
 	for _, i := range []int{1, 0, 3} {
 		depths(bd.ix, chains[i])
 	}
-	depths(bd.ix, ChainLocals(nil, locals(newest)))
+	depths(bd.ix, chainLocals(nil, locals(newest)))
 	bd.store(bd.ids[1], bd.fresh(8))
 	if d := depths(bd.ix, chains[1])[0]; d > 8 {
 		t.Errorf("%d blocks left of the second, want its end gone", d)
@@ -172,7 +172,7 @@ func TestWaitingIsBounded(t *testing.T) {
 		t.Fatalf("%d wait in all, %d of the first target", all, s.Waiting)
 	}
 	bd.store(bd.ids[1], late[:1]) // the parent comes
-	if d := depths(bd.ix, ChainLocals(nil, locals(late)))[bd.ids[1]]; d != 100 {
+	if d := depths(bd.ix, chainLocals(nil, locals(late)))[bd.ids[1]]; d != 100 {
 		t.Errorf("after the parent came %d blocks count, want 100", d)
 	}
 }

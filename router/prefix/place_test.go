@@ -153,7 +153,7 @@ func TestNamesAlone(t *testing.T) {
 func TestReadersDuringMoves(t *testing.T) {
 	s := newStory(t, 2)
 	long := s.fresh(120)
-	chain := ChainLocals(nil, locals(long))
+	chain := chainLocals(nil, locals(long))
 	s.store(s.ids[0], long[:100])
 	s.store(s.ids[1], long)
 	var stop atomic.Bool

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, seed uint64, prompts int, opt Options) *world {
 			p = append(p, Local(w.rng.Uint64N(1000)))
 		}
 		w.prompts = append(w.prompts, p)
-		w.chains = append(w.chains, ChainLocals(nil, p))
+		w.chains = append(w.chains, chainLocals(nil, p))
 		w.paths = append(w.paths, w.all.path(p))
 	}
 	for k := 0; k < worldWorkers*worldRanks; k++ {

@@ -123,14 +123,22 @@ func TestSaltsAreForgottenInBounds(t *testing.T) {
 
 func TestTRTWindowsAndPartialBlocks(t *testing.T) {
 	var l listener
-	r, err := NewRanks(Config{Format: TRTJSON, BlockTokens: 2, Ranks: 4}, l.take)
-	if err != nil {
-		t.Fatal(err)
-	}
-	poll := func(conn uint64, es ...string) {
-		t.Helper()
-		if err := r.Poll(time.Unix(1, 0), conn, []byte("["+strings.Join(es, ",")+"]")); err != nil {
+	var feeds [4]*Feed
+	for rank := range feeds {
+		var err error
+		if feeds[rank], err = NewFeed(Config{Format: TRTJSON, BlockTokens: 2, Ranks: 4, Rank: rank}, l.take); err != nil {
 			t.Fatal(err)
+		}
+	}
+	poll := func(es ...string) {
+		t.Helper()
+		var refused Tally
+		pieces, err := Drain([]byte("["+strings.Join(es, ",")+"]"), nil, &refused)
+		if err != nil || refused.Total() != 0 {
+			t.Fatal(err, refused.LastError())
+		}
+		for _, p := range pieces {
+			feeds[p.Rank].Live(time.Unix(1, 0), 1, p.ID, p.Raw)
 		}
 	}
 	ev := func(rank, id, window int, data string) string {
@@ -150,34 +158,30 @@ func TestTRTWindowsAndPartialBlocks(t *testing.T) {
 		l.out = nil
 	}
 	// Two ranks, merged in any order; the narrow window and the partial block go.
-	poll(1, ev(3, 2, 512, stored("null", block("77", "1,2"))), ev(0, 0, 4096, created), ev(3, 1, 4096, created), ev(3, 0, 512, created),
+	poll(ev(3, 2, 512, stored("null", block("77", "1,2"))), ev(0, 0, 4096, created), ev(3, 1, 4096, created), ev(3, 0, 512, created),
 		ev(3, 3, 4096, stored("null", block("1", "1,2")+","+block("2", "3,4")+","+block("3", "5"))))
 	want("stored r3 1 2")
-	poll(1, ev(3, 4, 4096, removed("3,2")), ev(3, 5, 4096, removed("3")), ev(3, 6, 512, removed("1")))
+	poll(ev(3, 4, 4096, removed("3,2")), ev(3, 5, 4096, removed("3")), ev(3, 6, 512, removed("1")))
 	want("removed r3 2")
-	poll(1, ev(3, 7, 4096, `{"type":"updated","block_hash":1,"cache_level":{"new_value":1,"old_value":0},"priority":null}`))
+	poll(ev(3, 7, 4096, `{"type":"updated","block_hash":1,"cache_level":{"new_value":1,"old_value":0},"priority":null}`))
 	want("moved r3 1")
 	// Numbers jump: the buffer overflowed, and nothing brings the events back.
-	poll(1, ev(3, 10, 4096, stored("null", block("5", "1,2"))))
+	poll(ev(3, 10, 4096, stored("null", block("5", "1,2"))))
 	want("doubted r3 (own), stored r3 5")
-	if s := r.Feed(3).Stats(); s.Lost != 2 || s.Wipes != 0 {
+	if s := feeds[3].Stats(); s.Lost != 2 || s.Wipes != 0 {
 		t.Errorf("%+v", s)
 	}
 	// A restart, seen from the numbers: event 0 is the same as ever.
-	poll(1, ev(3, 0, 512, created), ev(3, 1, 4096, created), ev(3, 2, 4096, stored("null", block("6", "1,2"))))
+	poll(ev(3, 0, 512, created), ev(3, 1, 4096, created), ev(3, 2, 4096, stored("null", block("6", "1,2"))))
 	want("cleared r3 (own), stored r3 6")
-	if s := r.Feed(3).Stats(); s.Restarts != 1 || r.Feed(0).Stats().Wipes != 0 {
+	if s := feeds[3].Stats(); s.Restarts != 1 || feeds[0].Stats().Wipes != 0 {
 		t.Errorf("%+v", s)
 	}
 	// Another block size: a partial block cannot have children.
-	poll(1, ev(0, 1, 4096, stored("null", block("8", "1"))), ev(0, 2, 4096, stored("8", block("9", "2"))))
+	poll(ev(0, 1, 4096, stored("null", block("8", "1"))), ev(0, 2, 4096, stored("8", block("9", "2"))))
 	want("")
-	if n := r.Feed(0).Refused().Count(BlockSize); n != 1 || find(r.Feed(0).Findings(time.Unix(2, 0)), FindBlockSize) == nil {
+	if n := feeds[0].Refused().Count(BlockSize); n != 1 || find(feeds[0].Findings(time.Unix(2, 0)), FindBlockSize) == nil {
 		t.Errorf("%d refused for their size", n)
-	}
-	poll(1, ev(9, 0, 4096, created), "3")
-	if r.Refused().Count(UnknownRank) != 1 || r.Refused().Total() != 2 || r.Feed(9) != nil {
-		t.Errorf("%s", r.Refused().LastError())
 	}
 }
 

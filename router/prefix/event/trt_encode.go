@@ -22,19 +22,6 @@ func AppendTRT(p []byte, e *Event) []byte {
 	return append(p, '}')
 }
 
-// AppendTRTList appends the list that one draining read of /kv_cache_events
-// answers.
-func AppendTRTList(p []byte, events []Event) []byte {
-	p = append(p, '[')
-	for i := range events {
-		if i > 0 {
-			p = append(p, ',')
-		}
-		p = AppendTRT(p, &events[i])
-	}
-	return append(p, ']')
-}
-
 func appendTRTData(p []byte, e *Event) []byte {
 	switch e.Kind {
 	case Created:
