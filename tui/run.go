@@ -28,7 +28,7 @@ type Terminal struct {
 }
 
 // ErrNoTerminal is returned by Run when its output is a file or a pipe.
-var ErrNoTerminal = errors.New("the console needs a terminal: its output is a file or a pipe; replay --headless needs none")
+var ErrNoTerminal = errors.New("the console needs a terminal: its output is a file or a pipe; --plain and replay --headless need none")
 
 // lockedFile writes one piece after another, so that a copy to the clipboard
 // never lands in the middle of a frame.
@@ -80,6 +80,18 @@ func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
 		return ErrNoTerminal
 	}
 	opt.defaults()
+	return beside(ctx, opt.Log, jobs, func(ctx context.Context) error {
+		err := show(ctx, t, opt, "")
+		if p := panicOf(err); p != nil && ctx.Err() == nil {
+			logPanic(opt.Log, p)
+			err = show(ctx, t, opt, "the screen failed and was started again: the log has the trace")
+		}
+		return err
+	})
+}
+
+// beside runs a console and its jobs until the console ends or a job fails.
+func beside(ctx context.Context, log *slog.Logger, jobs []Job, console func(context.Context) error) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var wg sync.WaitGroup
@@ -90,15 +102,11 @@ func Run(ctx context.Context, t Terminal, opt Options, jobs ...Job) error {
 			}
 		})
 	}
-	err := show(ctx, t, opt, "")
-	if p := panicOf(err); p != nil && ctx.Err() == nil {
-		logPanic(opt.Log, p)
-		err = show(ctx, t, opt, "the screen failed and was started again: the log has the trace")
-	}
+	err := console(ctx)
 	cause := context.Cause(ctx)
 	stop(nil)
 	wg.Wait()
-	return verdict(opt.Log, err, cause)
+	return verdict(log, err, cause)
 }
 
 // show runs one program until it ends; note is a toast to begin with.

@@ -64,7 +64,7 @@ func attach(cmd *cobra.Command, s *screenFlags, where string) error {
 		return fmt.Errorf("attach: %w", err)
 	}
 	screen.Address = where
-	return showScreen(cmd.Context(), screen)
+	return s.showScreen(cmd.Context(), screen)
 }
 
 // rest makes a process that only shows a screen cheap: it does a millisecond of

@@ -76,7 +76,7 @@ func runConsole(cmd *cobra.Command, c *clusterFlags, s *screenFlags, path string
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: token, ViewPeriod: tui.ReadPeriod})
-	return showScreen(ctx, screen,
+	return s.showScreen(ctx, screen,
 		tui.Job{Name: "simulation", Run: runner.Run},
 		tui.Job{Name: "feed", Run: func(ctx context.Context) error { return serve(ctx, srv, ln) }},
 	)

@@ -116,7 +116,7 @@ func (d *devFlags) run(cmd *cobra.Command, s *screenFlags) error {
 	screen.Embedded = true
 	screen.Address = h.feedLn.Addr().String()
 	screen.Client = feed.Dial(ctx, screen.Address, feed.ClientOptions{Token: os.Getenv(tokenEnv), ViewPeriod: tui.ReadPeriod})
-	return showScreen(ctx, screen, tui.Job{Name: "serve", Run: h.run}, tui.Job{Name: "clients", Run: talk})
+	return s.showScreen(ctx, screen, tui.Job{Name: "serve", Run: h.run}, tui.Job{Name: "clients", Run: talk})
 }
 
 // log is the console's file, or stderr without one.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
@@ -155,6 +156,8 @@ type screenFlags struct {
 	console              string
 	logFile, record      string
 	listen, context      string
+	plain                bool
+	every                time.Duration
 }
 
 func (s *screenFlags) register(f *pflag.FlagSet) {
@@ -164,6 +167,8 @@ func (s *screenFlags) register(f *pflag.FlagSet) {
 }
 
 func (s *screenFlags) registerLook(f *pflag.FlagSet) {
+	f.BoolVar(&s.plain, "plain", false, "no screen: one sentence a line, commands typed by name; for screen readers, pipes and logs")
+	f.DurationVar(&s.every, "every", 10*time.Second, "with --plain, the least time between two lines on figures that moved")
 	f.StringVar(&s.theme, "theme", "auto", "night, day, mono, or a theme `FILE`")
 	f.StringVar(&s.console, "console", "", "console `FILE` that says which key starts what (default: adpdeck/console.yaml in the user's configuration directory, where there is one)")
 	f.StringVar(&s.color, "color", "auto", "auto, none, 16, 256 or true")

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"os/user"
+	"time"
 
 	"adpdeck/themes"
 	"adpdeck/tui"
 	"adpdeck/tui/keymap"
 
+	"github.com/charmbracelet/x/term"
 	"github.com/spf13/cobra"
 )
 
@@ -20,6 +22,9 @@ import (
 // a typing error is told on a whole terminal.
 func (s *screenFlags) look(cmd *cobra.Command, log *slog.Logger) (tui.Options, error) {
 	var opt tui.Options
+	if s.every < time.Second {
+		return opt, fmt.Errorf("--every %v: want 1s or more", s.every)
+	}
 	env := os.Environ()
 	depth, err := themes.DetectDepth(s.color, cmd.OutOrStdout(), env)
 	if err != nil {
@@ -83,7 +88,10 @@ func actor() string {
 
 // showScreen runs the console until the operator quits, ctx ends or a job
 // fails.
-func showScreen(ctx context.Context, opt tui.Options, jobs ...tui.Job) error {
+func (s *screenFlags) showScreen(ctx context.Context, opt tui.Options, jobs ...tui.Job) error {
 	opt.Views = tui.Views()
+	if s.plain {
+		return tui.RunPlain(ctx, os.Stdin, os.Stdout, opt, tui.PlainOptions{Every: s.every, Prompt: term.IsTerminal(os.Stdin.Fd())}, jobs...)
+	}
 	return tui.Run(ctx, tui.Terminal{In: os.Stdin, Out: os.Stdout, Env: os.Environ()}, opt, jobs...)
 }

@@ -28,6 +28,7 @@ func (t *Table) Markdown() string {
 			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.markdownKeys(), c.ID, c.Help, strings.Join(where, ", "))
 		}
 	}
+	b.WriteString(plainly)
 	b.WriteString(ownKeys)
 	plain := NewSet(Plain)
 	for i := range plain.Commands {
@@ -78,4 +79,19 @@ The set ` + "`plain`" + ` differs in
 
 | key | name | in vim |
 |---|---|---|
+`
+
+// plainly is the page's part on the console without a screen.
+const plainly = `
+## Without a screen
+
+` + "`adpdeck --plain`, `adpdeck attach ADDRESS --plain`" + ` and the other consoles write one sentence a line and no escape sequence: for screen readers, braille
+displays, pipes and logs. A line comes when a figure has moved by a tenth, the hit rate by 2 points or skew by 0.05, at most every 10 s (` + "`--every`" + `);
+alerts, changes by others and a lost feed come at once. Commands are the names above and the palette's, one a line; ` + "`help`" + ` lists them, ` + "`status`" + ` says
+all figures, ` + "`list VIEW`" + ` a view's rows. What asks on a screen asks here for yes, or for the word that a wide change wants, with a reason behind it. A piped
+script works the same way: each line waits for what the one before did, and its end is a quit.
+
+` + "```sh" + `
+printf 'weight w0/3 0.8\napply\nyes hot rank\n' | adpdeck attach 127.0.0.1:7700 --plain
+` + "```" + `
 `

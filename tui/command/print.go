@@ -27,7 +27,7 @@ func KeyName(key string) string {
 	if letter, ok := strings.CutPrefix(key, "ctrl+"); ok {
 		return "^" + letter
 	}
-	if n, ok := strings.CutPrefix(key, "f"); ok && n != "" {
+	if n, ok := strings.CutPrefix(key, "f"); ok && n != "" && n[0] <= '9' {
 		return "F" + n
 	}
 	return key

@@ -131,3 +131,13 @@ func (x *Box) wants(n int) {
 	x.word, x.focus, x.counted = strconv.Itoa(n), onWord, true
 	x.ask = cell.Lit("These are many. Type")
 }
+
+// Word is what has to be typed before the box does anything; empty for none.
+func (x *Box) Word() string { return x.word }
+
+// Answer presses the acting button for who has no keys: with the word that was
+// typed, if one is wanted, and a reason for the history.
+func (x *Box) Answer(f *view.Frame, word, reason string) (in view.Intent, done bool) {
+	x.typed, x.reason = word, reason[:min(len(reason), model.MaxReasonBytes)]
+	return x.send(f)
+}
