@@ -13,6 +13,7 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
+	"adpdeck/tui/view"
 
 	"github.com/spf13/cobra"
 )
@@ -27,14 +28,22 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"settings", func(s *model.State) any { return s.Settings }, printSettings},
-		{"workers", func(s *model.State) any { return s.Workers }, printWorkers},
-		{"ranks", func(s *model.State) any { return s.Ranks }, printRanks},
-		{"convs", func(s *model.State) any { return s.Convs }, printConvs},
-		{"history", func(s *model.State) any { return s.Revisions }, printHistory},
-		{"events", func(s *model.State) any { return s.Events }, printEvents},
-		{"findings", func(s *model.State) any { return s.Findings }, printFindings},
+		{"workers", func(s *model.State) any { return listed(s.Workers) }, printWorkers},
+		{"ranks", func(s *model.State) any { return listed(s.Ranks) }, printRanks},
+		{"convs", func(s *model.State) any { return listed(s.Convs) }, printConvs},
+		{"history", func(s *model.State) any { return listed(s.Revisions) }, printHistory},
+		{"events", func(s *model.State) any { return listed(s.Events) }, printEvents},
+		{"findings", func(s *model.State) any { return listed(s.Findings) }, printFindings},
 		{"totals", func(s *model.State) any { return s.Totals }, printTotals},
 	}
+}
+
+// listed is a list as scripts want it: an empty one is [], not null.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func (f *ctlFlags) get() *cobra.Command {
@@ -165,12 +174,40 @@ func printSettings(w io.Writer, s *model.State) {
 }
 
 func printWorkers(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
+	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tSTATE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), takes(s, x.ID), dash(shown(x.Address)),
 			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
 	}
+}
+
+// takes says whether a worker takes new work: ready, drain with the requests and
+// conversations that are left, or drained; drain 1/4 where only some of its ranks do.
+func takes(s *model.State, worker string) string {
+	ranks, draining, left := 0, 0, view.Left{}
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		if r.Target.Worker != worker {
+			continue
+		}
+		ranks++
+		left = left.Add(view.LeftOn(r))
+		if r.Availability == model.Draining {
+			draining++
+		}
+	}
+	switch {
+	case draining == 0:
+		return string(model.Ready)
+	case draining < ranks:
+		return fmt.Sprintf("drain %d/%d", draining, ranks)
+	}
+	left = left.OnWorker(s, worker)
+	if left.Drained() {
+		return "drained"
+	}
+	return fmt.Sprintf("drain: %d open, %d pins", left.Open, left.Pins)
 }
 
 func printRanks(w io.Writer, s *model.State) {
@@ -182,11 +219,20 @@ func printRanks(w io.Writer, s *model.State) {
 			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
 		}
 		state := string(x.Availability)
-		if x.Down {
+		switch {
+		case x.Down:
 			state = "down"
+		case x.Availability == model.Draining && !enginePicks(s, x.Target.Worker) && view.LeftOn(x).Drained():
+			state = "drained"
 		}
 		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), state, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
 	}
+}
+
+// enginePicks reports that what is open on a rank of a worker is not known.
+func enginePicks(s *model.State, worker string) bool {
+	w := view.WorkerOf(s, worker)
+	return w != nil && w.Steering.EnginePicks()
 }
 
 func printConvs(w io.Writer, s *model.State) {

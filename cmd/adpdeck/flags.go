@@ -95,7 +95,7 @@ func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
 	if c.file != "" {
 		text, err := os.ReadFile(c.file)
 		if err != nil {
-			return s, fmt.Errorf("settings: %w", err)
+			return s, fmt.Errorf("settings: %w; name a file that can be read with -c", err)
 		}
 		doc, err := settings.Parse(c.file, text)
 		if err != nil {

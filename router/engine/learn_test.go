@@ -142,6 +142,9 @@ func TestAWorkerThatTheRouterRefusesIsAFinding(t *testing.T) {
 		if r.count("live") != 0 {
 			t.Error("told of the life of a worker that is not there")
 		}
+		if h := r.fleet.Health()[0]; h.Live != 0 || h.Why != wordsNotTaken {
+			t.Errorf("a worker that gets no requests is %+v", h)
+		}
 	})
 }
 

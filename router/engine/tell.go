@@ -101,6 +101,9 @@ func (w *worker) tell() {
 			words = err.Error()
 		}
 		w.finding(FindingRefused, id, words, "change what it names in the settings file and reload")
+		w.mu.Lock()
+		w.notTaken = err != nil && w.joined == nil
+		w.mu.Unlock()
 		if err != nil {
 			return
 		}

@@ -48,6 +48,7 @@ type worker struct {
 	started  map[int]starts // of processes, by rank or NoRank
 	found    map[string]model.Finding
 	replays  map[int]replay // by rank
+	notTaken bool           // the sink does not take it in
 
 	// What follows belongs to run, and while it does not run to Set.
 	joined *model.WorkerSpec
