@@ -182,7 +182,7 @@ func printWorkers(w io.Writer, s *model.State) {
 	}
 }
 
-// takes says whether a worker takes new work: ready, drain with the requests and
+// takes says whether a worker takes new work: ready, down, drain with the requests and
 // conversations that are left, or drained; drain 1/4 where only some of its ranks do.
 func takes(s *model.State, worker string) string {
 	ranks, draining, left := 0, 0, view.Left{}
@@ -199,6 +199,9 @@ func takes(s *model.State, worker string) string {
 	}
 	switch {
 	case draining == 0:
+		if w := view.WorkerOf(s, worker); w != nil && w.Liveness == model.LiveDown {
+			return string(model.LiveDown)
+		}
 		return string(model.Ready)
 	case draining < ranks:
 		return fmt.Sprintf("drain %d/%d", draining, ranks)

@@ -132,6 +132,7 @@ func TestWhatIsLeftOnAWorker(t *testing.T) {
 		"drain 1/2":             {Ranks: []model.Rank{at(0, 0, model.Draining), at(1, 0, model.Ready)}},
 		"drain: 3 open, 0 pins": {Ranks: []model.Rank{at(0, 3, model.Draining)}},
 		"drain: 0 open, 2 pins": {Ranks: []model.Rank{at(0, 0, model.Draining)}, Workers: []model.Worker{trt}},
+		"down":                  {Ranks: []model.Rank{at(0, 0, model.Ready)}, Workers: []model.Worker{{ID: "t0", Liveness: model.LiveDown}}},
 		"drained":               {Ranks: []model.Rank{at(0, 0, model.Draining)}},
 	} {
 		if got := takes(&s, "t0"); got != want {

@@ -102,7 +102,8 @@ func (w *worker) tell() {
 		}
 		w.finding(FindingRefused, id, words, "change what it names in the settings file and reload")
 		w.mu.Lock()
-		w.notTaken = err != nil && w.joined == nil
+		w.taken = err == nil || w.joined != nil
+		w.notTaken = !w.taken
 		w.mu.Unlock()
 		if err != nil {
 			return
