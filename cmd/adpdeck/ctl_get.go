@@ -13,7 +13,6 @@ import (
 
 	"adpdeck/router/model"
 	"adpdeck/router/settings"
-	"adpdeck/tui/view"
 
 	"github.com/spf13/cobra"
 )
@@ -182,37 +181,6 @@ func printWorkers(w io.Writer, s *model.State) {
 	}
 }
 
-// takes says whether a worker takes new work: ready, down, drain with the requests and
-// conversations that are left, or drained; drain 1/4 where only some of its ranks do.
-func takes(s *model.State, worker string) string {
-	ranks, draining, left := 0, 0, view.Left{}
-	for i := range s.Ranks {
-		r := &s.Ranks[i]
-		if r.Target.Worker != worker {
-			continue
-		}
-		ranks++
-		left = left.Add(view.LeftOn(r))
-		if r.Availability == model.Draining {
-			draining++
-		}
-	}
-	switch {
-	case draining == 0:
-		if w := view.WorkerOf(s, worker); w != nil && w.Liveness == model.LiveDown {
-			return string(model.LiveDown)
-		}
-		return string(model.Ready)
-	case draining < ranks:
-		return fmt.Sprintf("drain %d/%d", draining, ranks)
-	}
-	left = left.OnWorker(s, worker)
-	if left.Drained() {
-		return "drained"
-	}
-	return fmt.Sprintf("drain: %d open, %d pins", left.Open, left.Pins)
-}
-
 func printRanks(w io.Writer, s *model.State) {
 	fmt.Fprintln(w, "RANK\tSTATE\tWEIGHT\tIN FLIGHT\tACTIVE\tTOKENS\tHIT\tPINS\tBY HAND")
 	for i := range s.Ranks {
@@ -221,21 +189,8 @@ func printRanks(w io.Writer, s *model.State) {
 		if !x.ReportedAt.IsZero() {
 			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
 		}
-		state := string(x.Availability)
-		switch {
-		case x.Down:
-			state = "down"
-		case x.Availability == model.Draining && !enginePicks(s, x.Target.Worker) && view.LeftOn(x).Drained():
-			state = "drained"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), state, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), rankState(s, x), x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
 	}
-}
-
-// enginePicks reports that what is open on a rank of a worker is not known.
-func enginePicks(s *model.State, worker string) bool {
-	w := view.WorkerOf(s, worker)
-	return w != nil && w.Steering.EnginePicks()
 }
 
 func printConvs(w io.Writer, s *model.State) {
