@@ -57,7 +57,7 @@ func Load(nameOrPath string) (*File, error) {
 func loadFile(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("read theme: %w", err)
+		return nil, fmt.Errorf("read theme: %w; give the path of a YAML file, or one that is built in: %s", err, strings.Join(Names(), ", "))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, MaxFileBytes+1))

@@ -66,7 +66,7 @@ func replayCompared(cmd *cobra.Command, c *clusterFlags, path, list string, asJS
 func readList(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("compare: %w", err)
+		return nil, fmt.Errorf("compare: %w; name a list of clusters that can be read", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, settings.MaxBytes+1))

@@ -110,7 +110,7 @@ func (s *screenFlags) recorder() (*feed.Recorder, func(), error) {
 	}
 	f, err := os.OpenFile(s.record, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, nil, fmt.Errorf("record: %w; a recording is never written over another file", err)
+		return nil, nil, fmt.Errorf("record: %w; name a new file: a recording is never written over another", err)
 	}
 	return feed.NewRecorder(f, feed.RecorderOptions{Version: version()}), func() { _ = f.Close() }, nil
 }

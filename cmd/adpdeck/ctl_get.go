@@ -27,14 +27,22 @@ type part struct {
 func parts() []part {
 	return []part{
 		{"settings", func(s *model.State) any { return s.Settings }, printSettings},
-		{"workers", func(s *model.State) any { return s.Workers }, printWorkers},
-		{"ranks", func(s *model.State) any { return s.Ranks }, printRanks},
-		{"convs", func(s *model.State) any { return s.Convs }, printConvs},
-		{"history", func(s *model.State) any { return s.Revisions }, printHistory},
-		{"events", func(s *model.State) any { return s.Events }, printEvents},
-		{"findings", func(s *model.State) any { return s.Findings }, printFindings},
+		{"workers", func(s *model.State) any { return listed(s.Workers) }, printWorkers},
+		{"ranks", func(s *model.State) any { return listed(s.Ranks) }, printRanks},
+		{"convs", func(s *model.State) any { return listed(s.Convs) }, printConvs},
+		{"history", func(s *model.State) any { return listed(s.Revisions) }, printHistory},
+		{"events", func(s *model.State) any { return listed(s.Events) }, printEvents},
+		{"findings", func(s *model.State) any { return listed(s.Findings) }, printFindings},
 		{"totals", func(s *model.State) any { return s.Totals }, printTotals},
 	}
+}
+
+// listed is a list as scripts want it: an empty one is [], not null.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }
 
 func (f *ctlFlags) get() *cobra.Command {
@@ -165,10 +173,10 @@ func printSettings(w io.Writer, s *model.State) {
 }
 
 func printWorkers(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
+	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tSTATE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), takes(s, x.ID), dash(shown(x.Address)),
 			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
 	}
 }
@@ -181,11 +189,7 @@ func printRanks(w io.Writer, s *model.State) {
 		if !x.ReportedAt.IsZero() {
 			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
 		}
-		state := string(x.Availability)
-		if x.Down {
-			state = "down"
-		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), state, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), rankState(s, x), x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
 	}
 }
 

@@ -99,6 +99,48 @@ func TestCtlConversations(t *testing.T) {
 	d.ctlOK("ready", "w0/2")
 }
 
+// TestCtlSaysWhenAWorkerIsDrained, and that an empty list is [].
+func TestCtlSaysWhenAWorkerIsDrained(t *testing.T) {
+	d := newDeck(t, "kv_aware", &chats{convs: 2, turns: 2})
+	if got := d.ctlOK("get", "findings", "-o", "json"); got != "[]\n" {
+		t.Errorf("no findings are %q", got)
+	}
+	if got := d.ctlOK("get", "workers"); !strings.Contains(got, "  ready  ") {
+		t.Errorf("workers:\n%s", got)
+	}
+	d.ctlOK("drain", "w1/0")
+	if got := d.ctlOK("get", "workers"); !strings.Contains(got, "  drain 1/4  ") {
+		t.Errorf("with one rank drained:\n%s", got)
+	}
+	d.ctlOK("drain", "w1")
+	if got := d.ctlOK("get", "workers"); !strings.Contains(got, "  drained  ") {
+		t.Errorf("with nothing open:\n%s", got)
+	}
+	if got := d.ctlOK("get", "ranks"); strings.Count(got, "  drained  ") != 4 {
+		t.Errorf("ranks:\n%s", got)
+	}
+}
+
+// TestWhatIsLeftOnAWorker counts what is held to a worker and to none of its ranks.
+func TestWhatIsLeftOnAWorker(t *testing.T) {
+	at := func(rank, open int, a model.Availability) model.Rank {
+		return model.Rank{Target: model.Target{Worker: "t0", Rank: rank}, Availability: a, InFlight: open}
+	}
+	trt := model.Worker{ID: "t0", Steering: model.SteerConversation, Bound: 2}
+	for want, s := range map[string]model.State{
+		"ready":                 {Ranks: []model.Rank{at(0, 0, model.Ready)}},
+		"drain 1/2":             {Ranks: []model.Rank{at(0, 0, model.Draining), at(1, 0, model.Ready)}},
+		"drain: 3 open, 0 pins": {Ranks: []model.Rank{at(0, 3, model.Draining)}},
+		"drain: 0 open, 2 pins": {Ranks: []model.Rank{at(0, 0, model.Draining)}, Workers: []model.Worker{trt}},
+		"down":                  {Ranks: []model.Rank{at(0, 0, model.Ready)}, Workers: []model.Worker{{ID: "t0", Liveness: model.LiveDown}}},
+		"drained":               {Ranks: []model.Rank{at(0, 0, model.Draining)}},
+	} {
+		if got := takes(&s, "t0"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestCtlRefusals(t *testing.T) {
 	d := newDeck(t, "kv_aware", &chats{convs: 2, turns: 2})
 	d.advance(time.Second)

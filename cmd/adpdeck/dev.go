@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,6 +35,7 @@ func newDev() *cobra.Command {
 // engineFlags describe one fake engine.
 type engineFlags struct {
 	kind, listen, habits string
+	id, group            string
 	events, replay       string
 	loads                string
 	models               []string
@@ -88,6 +90,7 @@ Bad habits are switched with --habits and while it runs:
   curl 127.0.0.1:8000/__fake -d '{"habits": {"ignore_rank": ["chat"]}}'
   curl 127.0.0.1:8000/__fake -d '{"do": "restart", "rank": 1}'`,
 		Example: `  adpdeck dev engine --kind vllm --ranks 4 --listen 127.0.0.1:8000
+  adpdeck dev engine --id node2 --group moe --start-rank 4 --listen 127.0.0.1:8002
   adpdeck dev engine --kind sglang --ranks 8 --listen 127.0.0.1:30000 --habits '{"events_rank0_only": true}'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -96,6 +99,8 @@ Bad habits are switched with --habits and while it runs:
 	}
 	f := cmd.Flags()
 	f.StringVar(&e.kind, "kind", string(model.EngineVLLM), "vllm, sglang, trtllm or dynamo")
+	f.StringVar(&e.id, "id", "", "`NAME` of the worker in the settings file (default: the kind and 0)")
+	f.StringVar(&e.group, "group", "", "`NAME` of the deployment whose nodes number their ranks through (default with --start-rank: the kind)")
 	f.StringVar(&e.listen, "listen", "127.0.0.1:8000", "`ADDRESS` of the web server; port 0 takes a free one")
 	f.BoolVar(&e.rankPorts, "rank-ports", false, "one port for each rank, counted up from --listen's")
 	f.StringVar(&e.events, "events", anyPort, "`ENDPOINT` of rank 0's KV events, the others count up; port 0: free ones; none: no events")
@@ -121,6 +126,9 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	cfg := f.size.config(model.EngineKind(f.kind))
+	if f.rankPorts && (cfg.Kind == model.EngineTRTLLM || cfg.Kind == model.EngineDynamo) {
+		return fmt.Errorf("--rank-ports: %s has one address for all ranks; leave it out, or use --kind vllm or sglang", f.kind)
+	}
 	cfg.Models, cfg.StartRank, cfg.Workers = f.models, f.start, f.workers
 	cfg.Events = eventsOf(cfg.Kind, f.events, f.replay)
 	if f.loads != "none" {
@@ -149,7 +157,8 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 		at = e.URL(0)
 	}
 	fmt.Fprintf(out, "# a fake %s; bad habits: curl %s%s\nworkers:\n", f.kind, at, enginetest.ControlPath)
-	for _, w := range specs(e, f.kind+"0") {
+	for _, w := range specs(e, cmp.Or(f.id, f.kind+"0")) {
+		w.Group = cmp.Or(f.group, w.Group)
 		writeWorker(out, &w)
 	}
 	<-cmd.Context().Done()
@@ -210,7 +219,9 @@ func specs(e *enginetest.Engine, id string) []model.EngineSpec {
 		out := make([]model.EngineSpec, cfg.Workers)
 		for i := range out {
 			out[i] = base
-			out[i].ID = strings.TrimRight(id, "0123456789") + strconv.Itoa(i)
+			if len(out) > 1 {
+				out[i].ID = strings.TrimRight(id, "0123456789") + strconv.Itoa(i)
+			}
 			out[i].InstanceID = cfg.InstanceBase + uint64(i)
 			if at := e.EventEndpoint(i); at != "" {
 				out[i].Events.Endpoint = at

@@ -37,7 +37,7 @@ func (c *clusterFlags) register(f *pflag.FlagSet) {
 	f.StringArrayVar(&c.set, "set", nil, "set any settings field, `NAME=VALUE`; repeat for more")
 	f.Var(&modeFlag{c, "router-mode"}, "router-mode", "as --mode, under its name in the settings file")
 	f.Lookup("router-mode").Hidden = true
-	f.StringVarP(&c.file, "config", "c", "", "settings `FILE` (YAML), for example an engine's with attention_dp_config")
+	f.StringVarP(&c.file, "config", "c", "", "settings `FILE` (YAML); attention_dp_config stands in it as in TensorRT-LLM's own")
 }
 
 // modeFlag is one of the names of the router's mode; the last one given counts,
@@ -96,7 +96,7 @@ func (c *clusterFlags) settings(base model.Settings) (model.Settings, error) {
 	if c.file != "" {
 		text, err := os.ReadFile(c.file)
 		if err != nil {
-			return s, fmt.Errorf("settings: %w", err)
+			return s, fmt.Errorf("settings: %w; name a file that can be read with -c", err)
 		}
 		doc, err := settings.Parse(c.file, text)
 		if err != nil {

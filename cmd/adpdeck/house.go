@@ -165,23 +165,22 @@ func (h *house) hangUp() {
 	h.log.Info("reloaded", "version", r.Version, "what", r.What)
 }
 
-// drain takes nothing new and lets streams finish; a second signal breaks them
-// off.
+// flushTime is how long answers that are complete may take to leave.
+const flushTime = 500 * time.Millisecond
+
+// drain refuses new requests and lets streams finish; a second signal breaks them
+// off. The port stays open till then, so that probes and clients are told why.
 func (h *house) drain() {
 	again := make(chan os.Signal, 1)
 	signal.Notify(again, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(again)
 	open, _ := h.front.Open()
 	h.log.Info("draining", "open", open, "drain_secs", h.plan().serve.Gateway.DrainSecs)
+	h.http.SetKeepAlivesEnabled(false)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		h.front.Drain(context.Background())
-	}()
-	closed := make(chan struct{})
-	go func() { // stops accepting at once
-		defer close(closed)
-		_ = h.http.Shutdown(context.Background())
 	}()
 	select {
 	case <-done:
@@ -192,8 +191,10 @@ func (h *house) drain() {
 		h.front.Drain(ended)
 		<-done
 	}
+	flush, cancel := context.WithTimeout(context.Background(), flushTime)
+	defer cancel()
+	_ = h.http.Shutdown(flush)
 	_ = h.http.Close()
-	<-closed
 }
 
 // The methods below make a house the source of its feed.

@@ -4,12 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
-	"adpdeck/router/engine"
 	"adpdeck/router/engine/steer"
-	"adpdeck/router/model"
 	"adpdeck/router/prefix/event"
 	"adpdeck/router/settings"
 )
@@ -39,6 +39,46 @@ func steering() string {
 	return b.String()
 }
 
+var findingCode = regexp.MustCompile(`\bFinding\w+ += +"(\w+)"`)
+
+// findingsOf are the codes of findings that the sources in some folders declare.
+func findingsOf(t *testing.T, folders ...string) (codes []string) {
+	t.Helper()
+	for _, dir := range folders {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			raw, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range findingCode.FindAllSubmatch(raw, -1) {
+				codes = append(codes, string(m[1]))
+			}
+		}
+	}
+	if len(codes) < 11 {
+		t.Fatalf("only %v are declared", codes)
+	}
+	return codes
+}
+
+// inFirstCells reports that a table, told by the beginning of its head, has a row
+// for a name.
+func inFirstCells(page, head, name string) bool {
+	_, table, _ := strings.Cut(page, "\n"+head)
+	table, _, _ = strings.Cut(table, "\n\n")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, " | ")
+		if len(cells) > 1 && strings.HasPrefix(line, "| ") && strings.Contains(cells[0], "`"+name+"`") && strings.TrimSpace(cells[len(cells)-1]) != "|" {
+			return true
+		}
+	}
+	return false
+}
+
 // TestServePage: the table of channels is the program's, and no key, finding or
 // default is missing.
 func TestServePage(t *testing.T) {
@@ -61,32 +101,39 @@ func TestServePage(t *testing.T) {
 			t.Error("the table of channels is not the program's; go test ./cmd/adpdeck -run TestServePage -update writes it anew")
 		}
 	}
-	names := []string{
-		engine.FindingDisagrees, engine.FindingUnknown, engine.FindingRefused, engine.FindingFigures, engine.FindingEvents, engine.FindingLoads,
-		model.FindingPhantom, model.FindingPinNotHonoured, model.FindingPinGone, model.FindingNoBlockSize,
-	}
+	findings := findingsOf(t, "../../router/model", "../../router/engine")
 	for k := event.FindSilent; k <= event.FindRestarted; k++ {
-		names = append(names, k.String())
+		findings = append(findings, k.String())
 	}
-	for _, file := range []string{"workers: [{zzz: 1}]", "workers: [{events: {zzz: 1}}]", "gateway: {zzz: 1}", "feed: {zzz: 1}"} {
-		_, err := settings.Parse("f", []byte(file))
+	for _, n := range findings {
+		if !inFirstCells(page, "| code |", n) {
+			t.Errorf("the findings of the page lack %s", n)
+		}
+	}
+	for _, c := range []struct{ file, table, prefix string }{
+		{"workers: [{zzz: 1}]", "| of a worker |", ""},
+		{"workers: [{events: {zzz: 1}}]", "| of a worker |", "events."},
+		{"gateway: {zzz: 1}", "| of `gateway` |", ""},
+		{"feed: {zzz: 1}", "| of `feed` |", ""},
+	} {
+		_, err := settings.Parse("f", []byte(c.file))
 		_, list, ok := strings.Cut(fmt.Sprint(err), "allowed are ")
 		if !ok {
-			t.Fatalf("%s: %v", file, err)
+			t.Fatalf("%s: %v", c.file, err)
 		}
 		list, _, _ = strings.Cut(list, "\n")
-		names = append(names, strings.Split(list, ", ")...)
-	}
-	for _, n := range names {
-		if !strings.Contains(page, "`"+n+"`") && !strings.Contains(page, "`"+n+": ") && !strings.Contains(page, "{"+n+": ") {
-			t.Errorf("the page does not name %s", n)
+		for key := range strings.SplitSeq(list, ", ") {
+			if key != "events" && !inFirstCells(page, c.table, c.prefix+key) {
+				t.Errorf("the table %s of the page lacks %s%s", c.table, c.prefix, key)
+			}
 		}
 	}
 	g := settings.DefaultServe().Gateway
 	for _, row := range []string{
 		"| `listen` | " + g.Listen + " |", fmt.Sprintf("| `request_timeout_secs` | %v |", g.RequestTimeoutSecs), fmt.Sprintf("| `queue_timeout_secs` | %v |", g.QueueTimeoutSecs),
 		fmt.Sprintf("| `drain_secs` | %v |", g.DrainSecs), fmt.Sprintf("| `derive_conversation` | %v |", g.DeriveConversation), fmt.Sprintf("| `retry` | %v |", g.Retry),
-		fmt.Sprintf("| `decision_headers` | %v |", g.DecisionHeaders), "| `tokenize` | " + g.Tokenize + " |", fmt.Sprintf("| `tenant_header`, `tenant_from_key` | none, %v |", g.TenantFromKey),
+		fmt.Sprintf("| `decision_headers` | %v |", g.DecisionHeaders), "| `tokenize` | " + g.Tokenize + " |", "| `listen` | " + settings.DefaultServe().FeedListen + " |",
+		fmt.Sprintf("| `tenant_header`, `tenant_from_key` | none, %v |", g.TenantFromKey),
 	} {
 		if !strings.Contains(page, row) {
 			t.Errorf("the page does not say %s", row)

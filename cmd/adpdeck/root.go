@@ -32,6 +32,8 @@ same over real HTTP with fakes of engines, adpdeck serve stands before real ones
 			return runConsole(cmd, &c, &s, "")
 		},
 	}
+	root.Version = version()
+	root.SetVersionTemplate(versionLine())
 	c.register(root.Flags())
 	s.register(root.Flags())
 	root.AddCommand(newReplay(), newAttach(), newRoute(), newVersion(), newCtl(), newServe(), newTheme(), newDev())

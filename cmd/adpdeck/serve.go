@@ -167,7 +167,7 @@ func (s *serveFlags) engine(p *plan) error {
 	}
 	text, err := os.ReadFile(s.engineArgs)
 	if err != nil {
-		return fmt.Errorf("extra-engine-args: %w", err)
+		return fmt.Errorf("extra-engine-args: %w; name the file that trtllm-serve was started with", err)
 	}
 	a, err := settings.ParseEngineArgs(s.engineArgs, text)
 	if err != nil {

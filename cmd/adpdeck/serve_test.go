@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -9,7 +13,7 @@ import (
 
 	"adpdeck/router/engine"
 	"adpdeck/router/model"
-
+	"adpdeck/router/settings"
 	"github.com/spf13/pflag"
 )
 
@@ -138,11 +142,55 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		`kind "foo": want vllm, sglang, trtllm or dynamo`:                               {"dev", "engine", "--kind", "foo"},
 		"go doc adpdeck/router/engine/enginetest.Habits lists them":                     {"dev", "engine", "--listen", "127.0.0.1:0", "--habits", `{"foo": 1}`},
 		"--ranks 0, --blocks 4096, --max-active 64: each must be at least 1":            {"dev", "cluster", "--ranks", "0"},
+		"--rank-ports: trtllm has one address for all ranks; leave it out":              {"dev", "engine", "--kind", "trtllm", "--rank-ports"},
+		"read theme: open no-such.yaml: no such file or directory; give the path":       {"theme", "lint", "no-such.yaml"},
+		"settings: open no-such.yaml: no such file or directory; name a file":           {"-c", "no-such.yaml"},
+		"open trace: open no-such.jsonl: no such file or directory; name a trace file":  {"replay", "no-such.jsonl", "--headless"},
 		gone + ": nothing listens there; start adpdeck serve, or name the feed's":       {"ctl", "--feed", gone, "get", "ranks"},
 	} {
 		var out, errOut strings.Builder
 		if code := run(t.Context(), args, strings.NewReader(""), &out, &errOut); code != 1 || !strings.Contains(errOut.String(), want) || strings.Count(errOut.String(), "\n") != 1 {
 			t.Errorf("%v: status %d, %q, want %q", args, code, errOut.String(), want)
 		}
+	}
+}
+
+// TestFakesOfOneDeploymentFitTogether: entries printed with --id and --group make
+// one settings file.
+func TestFakesOfOneDeploymentFitTogether(t *testing.T) {
+	file := "workers:\n"
+	for i, start := range []string{"0", "2"} {
+		ctx, stop := context.WithCancel(t.Context())
+		out, in := io.Pipe()
+		ended := make(chan int, 1)
+		go func() {
+			args := []string{"dev", "engine", "--id", fmt.Sprint("node", i), "--group", "moe", "--ranks", "2", "--start-rank", start, "--listen", "127.0.0.1:0"}
+			ended <- run(ctx, args, strings.NewReader(""), in, io.Discard)
+			_ = in.Close()
+		}()
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), " ") {
+				file += lines.Text() + "\n"
+			}
+			if strings.Contains(lines.Text(), "rank_replays") { // the last list, one line for each rank
+				lines.Scan()
+				file += lines.Text() + "\n"
+				lines.Scan()
+				file += lines.Text() + "\n"
+				stop()
+			}
+		}
+		stop()
+		if code := <-ended; code != 0 {
+			t.Fatalf("status %d", code)
+		}
+	}
+	doc, err := settings.Parse("f", []byte(file))
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, file)
+	}
+	if err := engine.Check(doc.Serve().Workers); err != nil {
+		t.Errorf("%v in\n%s", err, file)
 	}
 }

@@ -34,12 +34,13 @@ func newVersion() *cobra.Command {
 		Short: "print the version, the Go release and the platform",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return printVersion(cmd.OutOrStdout())
+			_, err := io.WriteString(cmd.OutOrStdout(), versionLine())
+			return err
 		},
 	}
 }
 
-func printVersion(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "adpdeck %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	return err
+// versionLine is what adpdeck version and adpdeck --version print.
+func versionLine() string {
+	return fmt.Sprintf("adpdeck %s, %s, %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

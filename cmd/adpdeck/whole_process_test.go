@@ -159,8 +159,8 @@ func (p *process) watch() chan error {
 	return closed
 }
 
-// TestSIGTERMDrains: streams finish, nothing new is taken, the feed says 1001, and
-// the status is 0.
+// TestSIGTERMDrains: streams finish, nothing new is taken, which probes and clients
+// are told as long as a stream is open, the feed says 1001, and the status is 0.
 func TestSIGTERMDrains(t *testing.T) {
 	t.Parallel()
 	e := fake(t, slowPair()[0])
@@ -171,7 +171,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	const n = 4
 	results := make(chan answer, n)
 	for i := range n {
-		resp, err := p.ask(ask{text: fmt.Sprint("stream ", i), stream: true, most: 40, header: []string{"Connection", "close"}})
+		resp, err := p.ask(ask{text: fmt.Sprint("stream ", i), stream: true, most: 100, header: []string{"Connection", "close"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,12 +179,32 @@ func TestSIGTERMDrains(t *testing.T) {
 	}
 	p.signal(syscall.SIGTERM)
 	p.until("it drains", func() bool { return strings.Contains(p.log.String(), "draining") })
-	p.until("nothing new is taken", func() bool {
-		resp, err := p.ask(ask{text: "too late"})
-		return err != nil || read(resp).status == http.StatusServiceUnavailable
-	})
+	for _, c := range []struct {
+		path   string
+		status int
+		says   string
+	}{
+		{"/ready", http.StatusServiceUnavailable, `"draining"`},
+		{"/health", http.StatusOK, `"draining"`},
+		{"/live", http.StatusOK, "live"},
+		{"/metrics", http.StatusOK, "adpdeck_gateway_open_requests"},
+	} {
+		resp, err := http.Get(p.url + c.path)
+		if err != nil {
+			t.Errorf("%s while draining: %v", c.path, err)
+			continue
+		}
+		if a := read(resp); a.status != c.status || !strings.Contains(a.body, c.says) {
+			t.Errorf("%s while draining: %d %s", c.path, a.status, a.body)
+		}
+	}
+	if resp, err := p.ask(ask{text: "too late"}); err != nil {
+		t.Errorf("a new request: %v", err)
+	} else if a := read(resp); a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "shutting_down") {
+		t.Errorf("a new request: %d %s", a.status, a.body)
+	}
 	if len(results) == n {
-		t.Log("all streams had ended before they were to be drained")
+		t.Fatal("all streams had ended before they were to be drained")
 	}
 	for range n {
 		if a := <-results; !a.ok() || !strings.HasSuffix(a.body, "data: [DONE]\n\n") {

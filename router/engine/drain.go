@@ -19,6 +19,12 @@ import (
 func (w *worker) drain(ctx context.Context) {
 	failed := 0
 	for {
+		if !w.hasTaker() {
+			if !pause(ctx, w.f.o.spread(drainPeriod), nil) {
+				return
+			}
+			continue
+		}
 		why := w.drainOnce(ctx)
 		if ctx.Err() != nil {
 			return
@@ -40,6 +46,15 @@ func (w *worker) drain(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// hasTaker reports that events have somewhere to go: what is read before the sink
+// has taken the worker in is lost, the first ones of its caches among them. Only
+// where nothing else has told how many ranks there are, events are to tell it.
+func (w *worker) hasTaker() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.taken || w.learnt.ranks == 0
 }
 
 func (w *worker) drainOnce(ctx context.Context) (why string) {

@@ -142,7 +142,31 @@ func TestAWorkerThatTheRouterRefusesIsAFinding(t *testing.T) {
 		if r.count("live") != 0 {
 			t.Error("told of the life of a worker that is not there")
 		}
+		if h := r.fleet.Health()[0]; h.Live != 0 || h.Why != wordsNotTaken {
+			t.Errorf("a worker that gets no requests is %+v", h)
+		}
 	})
+}
+
+// TestEventsAreNotReadBeforeThereIsSomewhereToPutThem: /kv_cache_events is emptied
+// by reading it.
+func TestEventsAreNotReadBeforeThereIsSomewhereToPutThem(t *testing.T) {
+	t.Parallel()
+	spec := model.EngineSpec{ID: "w", Kind: model.EngineTRTLLM, URL: "http://a:80", Ranks: 1, BlockTokens: 32}
+	for name, refuse := range map[string]error{"refused": errors.New("its blocks have 16 tokens"), "taken": nil} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, []model.EngineSpec{spec}, func(n *network) {
+				n.host("a:80").page("/kv_cache_events", `[{"event_id":0,"data":{"type":"created"},"attention_dp_rank":0}]`, 200)
+			}, func(t *testing.T, r *rig) {
+				r.do(func() { r.refuse = refuse })
+				time.Sleep(5 * time.Second)
+				read := get(r.sink, func() int { return len(r.events) })
+				if (read > 0) != (refuse == nil) {
+					t.Errorf("%d answers were read", read)
+				}
+			})
+		})
+	}
 }
 
 // TestAPageThatNamesNoRankSaysNothingOfTheirNumber has an SGLang engine that

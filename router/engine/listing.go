@@ -48,7 +48,8 @@ func (f *Fleet) Models() []byte {
 // WorkerHealth is one worker as the gateway's health routes show it.
 type WorkerHealth struct {
 	ID string
-	// Ranks is how many it has, 0 while that is not known; Live of them answer.
+	// Ranks is how many it has, 0 while that is not known; Live of them answer, none
+	// where the sink refused the worker.
 	Ranks, Live int
 	// Why is why the others do not, the first reason, in words that name no address
 	// and repeat nothing of an engine's: anybody may read them. What the sink is told
@@ -66,6 +67,8 @@ func (f *Fleet) Health() []WorkerHealth {
 		for r := range h.Ranks {
 			up, why := w.alive(r)
 			switch {
+			case w.notTaken:
+				h.Why = wordsNotTaken
 			case up:
 				h.Live++
 			case h.Why == "":
@@ -83,6 +86,9 @@ func (f *Fleet) Health() []WorkerHealth {
 	}
 	return all
 }
+
+// wordsNotTaken is why no rank of a worker counts as live though its engine answers.
+const wordsNotTaken = "it does not fit in and gets no requests: adpdeck ctl get findings says why"
 
 // public are the words on an engine that does not answer without what only its
 // operator should read: errors name addresses, and so may an engine's own text.

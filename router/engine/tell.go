@@ -102,6 +102,10 @@ func (w *worker) tell() {
 			words = err.Error()
 		}
 		w.finding(FindingRefused, id, words, "change what it names in the settings file and reload")
+		w.mu.Lock()
+		w.taken = err == nil || w.joined != nil
+		w.notTaken = !w.taken
+		w.mu.Unlock()
 		if err != nil {
 			return
 		}

@@ -48,6 +48,8 @@ type worker struct {
 	started  map[int]starts // of processes, by rank or NoRank
 	found    map[string]model.Finding
 	replays  map[int]replay // by rank
+	taken    bool           // the sink has taken it in
+	notTaken bool           // the sink refused it
 
 	loads published // has its own lock
 
@@ -130,7 +132,7 @@ func (w *worker) stop() {
 // inherit takes over what the sink knows under the same id from the worker's
 // earlier form, which has stopped.
 func (w *worker) inherit(was *worker) {
-	w.joined = was.joined
+	w.joined, w.taken = was.joined, was.joined != nil
 	if !sameDoors(w, was) || w.spec.Kind != was.spec.Kind {
 		w.restarts = append(w.restarts, restart{model.NoRank, "the settings name another engine under its id"})
 	} else {

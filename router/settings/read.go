@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -110,6 +111,15 @@ func (r *reader) fail(t *token.Token, format string, args ...any) error {
 	return e
 }
 
+// engineKey reports that a key is one of TensorRT-LLM's own file that often stands
+// beside attention_dp_config.
+func engineKey(key string) bool {
+	return slices.Contains([]string{
+		"backend", "cuda_graph_config", "disable_overlap_scheduler", "enable_chunked_prefill", "enable_iter_perf_stats", "kv_cache_config", "max_batch_size",
+		"max_num_tokens", "max_seq_len", "moe_config", "moe_expert_parallel_size", "return_perf_metrics", "speculative_config", "tensor_parallel_size",
+	}, key)
+}
+
 // top reads the document's own keys.
 func (r *reader) top(root ast.Node) error {
 	allowed := append(topKeys(), keyWorkers, keyGateway, keyFeed)
@@ -121,6 +131,9 @@ func (r *reader) top(root ast.Node) error {
 		known, err := r.serving(e)
 		if !known {
 			err = r.key(e, allowed)
+		}
+		if at := (*Error)(nil); errors.As(err, &at) && engineKey(e.key) {
+			at.Message += "; of TensorRT-LLM's own file copy enable_attention_dp and attention_dp_config alone, or give all of it to adpdeck serve as --extra-engine-args"
 		}
 		if err != nil {
 			return err

@@ -101,6 +101,7 @@ func TestErrorsNamePlaceAndWhatIsAllowed(t *testing.T) {
 		say          string
 	}{
 		"unknown key":          {"enable_attention_dp: true\nkv_cache: 1\n", 2, 1, "allowed are enable_attention_dp"},
+		"an engine's key":      {"enable_attention_dp: true\nkv_cache_config: {}\n", 2, 1, "or give all of it to adpdeck serve as --extra-engine-args"},
 		"unknown field":        {"attention_dp_config:\n  beta: 1\n", 2, 3, "allowed are enable_balance"},
 		"own key inside":       {"attention_dp_config:\n  router_mode: round_robin\n", 2, 3, "no field"},
 		"unknown placement":    {"attention_dp_config:\n  kv_cache_routing_new_conv_placement: best\n", 2, 40, "one of round_robin, least_queued, least_tokens"},

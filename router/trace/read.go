@@ -31,7 +31,7 @@ const peekBytes = 256 << 10
 func Open(path string) (*Trace, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open trace: %w", err)
+		return nil, fmt.Errorf("open trace: %w; name a trace file that can be read", err)
 	}
 	defer f.Close()
 	return Read(f, filepath.Base(path))
