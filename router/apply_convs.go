@@ -160,6 +160,18 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 		return nil, "", refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
 			"migrate %s: no rank but %s takes new work", key.ID, from)
 	}
+	if to == from { // it holds from now on, where a turn alone had bound it
+		return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s to %s, where it is", key.ID, to), nil
+	}
+	where := from.String()
+	if from.Rank == model.NoRank {
+		where = "unplaced"
+	}
+	return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s %s → %s", key.ID, where, to), nil
+}
+
+// movePlanned is a conversation's pin, or without one its binding, at another rank.
+func movePlanned(key model.ConvKey, pinned bool, to model.Target, note *pin.Note) []change {
 	move := change{object: object{kind: bindingObject, conv: key}}
 	if pinned {
 		move.object.kind = pinObject
@@ -167,11 +179,7 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 	} else {
 		move.after.binding = pin.Binding{Target: to, Source: model.PinMigrated, Note: note}
 	}
-	where := from.String()
-	if from.Rank == model.NoRank {
-		where = "unplaced"
-	}
-	return []change{move}, fmt.Sprintf("migrate %s %s → %s", key.ID, where, to), nil
+	return []change{move}
 }
 
 // planEvict forgets pin and binding.
