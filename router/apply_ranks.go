@@ -50,7 +50,9 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 // checkEligible refuses settings and drains that would leave no rank that
 // takes new work: in the cluster, since every mode but one goes round a worker
 // without any, and in mode direct at each worker, since there it is the client
-// that names the worker. drains holds the availabilities that are to change.
+// that names the worker. drains holds the availabilities that are to change. A
+// rank that does not answer is nobody's reserve, and no reason to refuse mode
+// direct.
 func (r *Router) checkEligible(what string, next *model.Settings, drains map[object]bool) *model.Refusal {
 	fresh := next == r.settings && drains == nil // the router starts
 	left, before := 0, 0
@@ -63,17 +65,20 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 				drain = s.drain
 			}
 			if !drain && !s.blocked && next.WeightOf(s.load.Target) > 0 {
-				here++
+				if here++; !s.down {
+					left++
+				}
 			}
 			if !s.drain && !s.blocked && r.settings.WeightOf(s.load.Target) > 0 {
-				were++
+				if were++; !s.down {
+					before++
+				}
 			}
 		}
 		if here == 0 && len(w.ranks) > 0 && next.RouterMode == model.ModeDirect && (were > 0 || fresh || r.settings.RouterMode != model.ModeDirect) {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
 				"%s: %s takes new work, and in mode direct clients name their worker", what, r.lastOf(w.spec.ID, w))
 		}
-		left, before = left+here, before+were
 	}
 	// A cluster without such a rank before is not the command's doing: those that
 	// took work may have left.
@@ -98,7 +103,23 @@ func (r *Router) lastOf(whole string, among ...*worker) string {
 	if n == 1 {
 		return fmt.Sprintf("%s is the last rank of %s that", last, whole)
 	}
-	return "then no rank of " + whole
+	text := "then no rank of " + whole
+	if down := r.downCount(); down > 0 {
+		text += fmt.Sprintf(" (%d do not answer)", down)
+	}
+	return text
+}
+
+// downCount counts the ranks that do not answer.
+func (r *Router) downCount() (n int) {
+	for _, w := range r.workers {
+		for k := range w.ranks {
+			if w.ranks[k].down {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // ranksAre says what targets a worker has.

@@ -239,18 +239,12 @@ func (r *Router) noneEligible(req *model.Request) error {
 
 // downText says which ranks do not answer, empty when all do.
 func (r *Router) downText() string {
-	n, why := 0, ""
 	for _, w := range r.workers {
 		for k := range w.ranks {
 			if w.ranks[k].down {
-				if n++; why == "" {
-					why = w.whyDown(k)
-				}
+				return fmt.Sprintf("%d ranks do not answer (%s)", r.downCount(), w.whyDown(k))
 			}
 		}
 	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d ranks do not answer (%s)", n, why)
+	return ""
 }
