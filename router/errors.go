@@ -21,7 +21,7 @@ var (
 	ErrNoRank = errors.New("no such rank")
 	// ErrNoEligible is returned when no worker that the request may go to has a
 	// rank that takes new work.
-	ErrNoEligible = errors.New("no eligible rank: every rank is draining or has weight 0")
+	ErrNoEligible = errors.New("no eligible rank: every rank is draining, has weight 0 or does not answer")
 	// ErrID is returned for an id that is too long, not UTF-8 or negative.
 	ErrID = errors.New("bad id")
 	// ErrRequest is returned for numbers that no request can have.

@@ -168,8 +168,12 @@ func printWorkers(w io.Writer, s *model.State) {
 	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
+		why := x.LivenessWhy
+		if x.Liveness == model.LiveUp {
+			why = "" // of a loss that is over: the events have it
+		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), dash(shown(x.Address)),
-			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
+			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(why)))
 	}
 }
 
@@ -182,8 +186,11 @@ func printRanks(w io.Writer, s *model.State) {
 			active, tokens = fmt.Sprint(x.Active), fmt.Sprint(x.Tokens)
 		}
 		state := string(x.Availability)
-		if x.Down {
+		switch { // what holds when it answers again is to be seen before
+		case x.Down && x.Availability == model.Ready:
 			state = "down"
+		case x.Down:
+			state = "down, " + state
 		}
 		fmt.Fprintf(w, "%s\t%s\t%.2f\t%d\t%s\t%s\t%s\t%d\t%d\n", shown(x.Target.String()), state, x.Weight, x.InFlight, active, tokens, percent(x.Hit), x.Pins, x.OperatorPins)
 	}
@@ -202,10 +209,14 @@ func printConvs(w io.Writer, s *model.State) {
 }
 
 func printHistory(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "VERSION\tTIME\tWHO\tWHAT\tREASON")
+	fmt.Fprintln(w, "VERSION\tTIME\tWHO\tWHAT\tUNDONE BY\tREASON")
 	for i := range s.Revisions {
 		x := &s.Revisions[i]
-		fmt.Fprintf(w, "v%d\t%s\t%s\t%s\t%s\n", x.Version, x.At.Format(time.DateTime), shown(x.Actor), shown(x.What), shown(x.Reason))
+		undone := ""
+		if x.UndoneBy != 0 {
+			undone = fmt.Sprint("v", x.UndoneBy)
+		}
+		fmt.Fprintf(w, "v%d\t%s\t%s\t%s\t%s\t%s\n", x.Version, x.At.Format(time.DateTime), shown(x.Actor), shown(x.What), dash(undone), shown(x.Reason))
 	}
 }
 
@@ -233,7 +244,7 @@ func printTotals(w io.Writer, s *model.State) {
 	fmt.Fprintf(w, "requests per second\t%s\nTTFT p50 / p99, ms\t%s / %s\nhit\t%s\nskew\t%s\n", number(t.RequestsPerSec), number(t.TTFTMsP50), number(t.TTFTMsP99), percent(t.Hit), number(t.Skew))
 	fmt.Fprintf(w, "queued\t%d\nopen\t%d\nconversations\t%d\npins, by hand\t%d, %d\nkeyless\t%d\nconflicts\t%d\n", t.Queued, t.Open, t.Convs, t.Pins, t.OperatorPins, t.Keyless, t.Conflicts)
 	n := &t.Refused
-	fmt.Fprintf(w, "refused\t%d: %d no eligible rank, %d overloaded, %d queue full, %d no room, %d left the queue, %d no such worker or rank\n",
+	fmt.Fprintf(w, "refused\t%d: %d no eligible rank, %d overloaded, %d queue full, %d no room, %d left the queue, %d named no worker, rank or model that can be had\n",
 		n.Sum(), n.NoEligible, n.Overloaded, n.QueueFull, n.NoRoom, n.LeftQueue, n.Other)
 }
 
