@@ -114,6 +114,10 @@ func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note,
 		return nil, "", refusal(model.RefusedConv, "it may have been idle for long; name one that is listed",
 			"%s %s: no such conversation", cmd.Verb, key.ID)
 	}
+	if t := cmd.Target; t != nil && (cmd.Verb == model.VerbPin || cmd.Verb == model.VerbMigrate) && !r.servesModel(r.workers[r.byID[t.Worker]], key.Model) {
+		return nil, "", refusal(model.RefusedTarget, "choose a rank of a worker that does",
+			"%s %s to %s: %s does not serve its model %.100q", cmd.Verb, key.ID, t, t.Worker, key.Model)
+	}
 	pinTo := change{object: object{kind: pinObject, conv: key}}
 	switch cmd.Verb {
 	case model.VerbPin:
@@ -154,11 +158,15 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 	var to model.Target
 	if auto == nil {
 		to = *cmd.Target
-	} else if best, ok := auto.take(from, c.data.PromptTokens); ok {
+	} else if best, ok := auto.take(from, c.data.PromptTokens, r.who(key.Model)); ok {
 		to = best
 	} else {
+		work := "new work"
+		if r.serves.some {
+			work = "new work for its model"
+		}
 		return nil, "", refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
-			"migrate %s: no rank but %s takes new work", key.ID, from)
+			"migrate %s: no rank but %s takes %s", key.ID, from, work)
 	}
 	if to == from { // it holds from now on, where a turn alone had bound it
 		return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s to %s, where it is", key.ID, to), nil

@@ -60,6 +60,25 @@ func (w *worker) serves(name string) bool {
 	return len(w.spec.Models) == 0 || slices.Contains(w.spec.Models, name)
 }
 
+// servesModel reports that a request for a model may go to a worker.
+func (r *Router) servesModel(w *worker, name string) bool {
+	if !r.serves.some || name == "" {
+		return true
+	}
+	if !r.serves.named[name] {
+		name = "" // who names no model serves it, whatever clients call it
+	}
+	return w.serves(name)
+}
+
+// who reports of workers whether they serve a model, nil where all do.
+func (r *Router) who(name string) func(worker string) bool {
+	if !r.serves.some || name == "" {
+		return nil
+	}
+	return func(worker string) bool { return r.servesModel(r.workers[r.byID[worker]], name) }
+}
+
 // serving finds who may take a request for its model.
 func (r *Router) serving(req *model.Request) error {
 	s := &r.steer
