@@ -48,10 +48,23 @@ func (r *Router) planConvs(cmd *model.Command) plan {
 		return p
 	}
 	p.what = whatConvs(cmd, texts)
+	if n := pinsAmong(p.changes); n > 0 && cmd.Verb == model.VerbEvict && len(texts) > 1 {
+		p.what += fmt.Sprintf(", operator pins of %s with them", conversations(n))
+	}
 	if t := cmd.Target; t != nil && r.picksRank(t.Worker) {
 		p.what += fmt.Sprintf(" (only worker %s is held: its engine picks the rank)", t.Worker)
 	}
 	return p
+}
+
+// pinsAmong counts the operator pins that changes concern.
+func pinsAmong(changes []change) (n int) {
+	for i := range changes {
+		if changes[i].object.kind == pinObject {
+			n++
+		}
+	}
+	return n
 }
 
 // picksRank reports that there is such a worker and that its engine picks the
@@ -137,7 +150,11 @@ func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note,
 		if !pinned {
 			return nil, "", refusal(model.RefusedConv, "evict it to forget its binding", "unpin %s: no operator pinned it", key.ID)
 		}
-		return []change{pinTo}, fmt.Sprintf("unpin %s from %s", key.ID, op.Target), nil
+		what := fmt.Sprintf("unpin %s from %s", key.ID, op.Target)
+		if bind, bound := r.bound(key); bound && bind.Target != op.Target {
+			what += fmt.Sprintf(": it goes back to %s, where it was bound", bind.Target)
+		}
+		return []change{pinTo}, what, nil
 	case model.VerbMigrate:
 		return r.planMigrate(cmd, c, note, auto)
 	}
@@ -200,7 +217,7 @@ func (r *Router) planEvict(key model.ConvKey) ([]change, string, *model.Refusal)
 	}
 	if op, pinned := r.ops.Get(key); pinned {
 		changes = append(changes, change{object: object{kind: pinObject, conv: key}})
-		from = " from " + op.Target.String()
+		from = fmt.Sprintf(" from %s, where an operator pinned it", op.Target)
 	}
 	return changes, fmt.Sprintf("evict %s%s%s", key.ID, from, evictNote), nil
 }
