@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -63,7 +62,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 		switch {
 		case p.name != what:
 		case f.output == "json":
-			return json.NewEncoder(out).Encode(p.data(state))
+			return printJSON(out, p.data(state))
 		default:
 			w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 			p.text(w, state)
@@ -76,7 +75,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 	}
 	value := model.FieldText(&state.Settings, field, target)
 	if f.output == "json" {
-		return json.NewEncoder(out).Encode(map[string]string{what: value})
+		return printJSON(out, map[string]string{what: value})
 	}
 	fmt.Fprintln(out, value)
 	return nil
