@@ -14,6 +14,9 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	}
 	t := *cmd.Target
 	at, ok := r.byID[t.Worker]
+	if p := r.readyParted(t); cmd.Verb == model.VerbReady && len(p.changes) > 0 && (!ok || r.rank(t) == nil && t.Rank != model.NoRank) {
+		return p
+	}
 	if !ok && t.Rank == model.NoRank {
 		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such worker", cmd.Verb, t.Worker)
 	}
@@ -43,6 +46,21 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	}
 	if ref := r.checkEligible(p.what, r.settings, drains); ref != nil {
 		return plan{refusal: ref}
+	}
+	return p
+}
+
+// readyParted plans to take back the drain of a rank that has left, or of all
+// ranks of a worker that has, so that it takes work when it comes back.
+func (r *Router) readyParted(t model.Target) (p plan) {
+	for _, gone := range r.parted {
+		if gone.Worker == t.Worker && (t.Rank == model.NoRank || t.Rank == gone.Rank) {
+			p.changes = append(p.changes, change{object: object{kind: availObject, target: gone}})
+		}
+	}
+	p.what = fmt.Sprintf("ready %s, for when it is back", t)
+	if t.Rank == model.NoRank {
+		p.what = fmt.Sprintf("ready %s, %d ranks, for when it is back", t.Worker, len(p.changes))
 	}
 	return p
 }
@@ -125,6 +143,9 @@ func (r *Router) downCount() (n int) {
 // ranksAre says what targets a worker has.
 func (r *Router) ranksAre(name string) string {
 	w, ok := r.byID[name]
+	if !ok && len(r.workers) == 0 {
+		return "no worker has joined yet"
+	}
 	if !ok {
 		return "the workers are " + r.workerNames()
 	}
