@@ -184,8 +184,8 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 }
 
 // unlistedWait is how long a conversation that is not listed is waited for: the
-// feed tells changes ten times a second.
-const unlistedWait = 300 * time.Millisecond
+// feed tells changes ten times a second, a busy machine fewer.
+const unlistedWait = time.Second
 
 // await polls until done or ctx ends.
 func await(ctx context.Context, done func() bool) error {
