@@ -178,12 +178,15 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 	} else if best, ok := auto.take(from, c.data.PromptTokens, r.who(key.Model)); ok {
 		to = best
 	} else {
-		work := "new work"
+		work, who := "new work", "no rank"
+		if s := r.rank(from); s != nil && s.eligible() {
+			who = "no rank but " + from.String()
+		}
 		if r.serves.some {
 			work = "new work for its model"
 		}
 		return nil, "", refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
-			"migrate %s: no rank but %s takes %s", key.ID, from, work)
+			"migrate %s: %s takes %s", key.ID, who, work)
 	}
 	if to == from { // it holds from now on, where a turn alone had bound it
 		return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s to %s, where it is", key.ID, to), nil

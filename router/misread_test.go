@@ -72,3 +72,34 @@ func TestMigrateToWhereItIs(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 }
+
+// TestMigrateNowhere does not say of a rank that does not answer that it takes
+// new work.
+func TestMigrateNowhere(t *testing.T) {
+	b := newBench(t, 1, 1, model.PolicyConversation)
+	b.turn(t, "a", nil)
+	move := onConvs(model.VerbMigrate, nil, "a")
+	if r := b.do(move); r.Refusal.Message != "migrate a: no rank but w0/0 takes new work" {
+		t.Fatalf("%v", r.Refusal)
+	}
+	if err := b.Live("w0", 0, false, ""); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.do(move); r.Refusal.Message != "migrate a: no rank takes new work" {
+		t.Fatalf("%v", r.Refusal)
+	}
+}
+
+// TestRefusalsNameNoOperator: a client is told that an operator's pin holds it,
+// not whose.
+func TestRefusalsNameNoOperator(t *testing.T) {
+	b := newBench(t, 1, 1, model.PolicyDefault)
+	b.turn(t, "a", nil)
+	b.must(t, onConvs(model.VerbPin, ptr(at("w0", 0)), "a"))
+	if err := b.Live("w0", 0, false, "at 10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.refused(t, ErrDown, "a"); strings.Contains(err.Error(), "bob") || strings.Contains(err.Error(), "10.0.0.1") {
+		t.Fatal(err)
+	}
+}
