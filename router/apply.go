@@ -233,10 +233,6 @@ func (r *Router) writeAll(changes []change) (settings bool) {
 			if c.after.binding.Source == model.PinNone {
 				continue
 			}
-			if !r.there(c.after.binding.Target) { // an undo; its rank has left since
-				r.binds.Remove(c.object.conv)
-				continue
-			}
 			if c.old {
 				back = append(back, pin.Entry{Key: c.object.conv, Binding: c.after.binding})
 				continue
@@ -262,12 +258,7 @@ func (r *Router) enter(cmd *model.Command, p *plan) {
 		Version: r.version, At: r.now, Actor: actor, Verb: cmd.Verb, What: p.what, Reason: cmd.Reason, Undoes: p.undoes,
 	}
 	r.history.add(rev, undoRecord{version: r.version, changes: p.changes}, r.stamp)
-	if undone := r.history.revision(p.undoes); p.undoes != 0 && undone != nil {
-		undone.UndoneBy, undone.stamp = r.version, r.stamp
-		if again := r.history.revision(undone.Undoes); undone.Undoes != 0 && again != nil {
-			again.UndoneBy, again.stamp = 0, r.stamp
-		}
-	}
+	r.history.took(r.version, p.undoes, r.stamp)
 	e := model.Event{
 		Level: "info", Who: actor, Kind: model.EventOperator, What: p.what, Version: r.version, Reason: cmd.Reason, Command: cmd.ID,
 	}

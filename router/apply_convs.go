@@ -48,10 +48,23 @@ func (r *Router) planConvs(cmd *model.Command) plan {
 		return p
 	}
 	p.what = whatConvs(cmd, texts)
+	if n := pinsAmong(p.changes); n > 0 && cmd.Verb == model.VerbEvict && len(texts) > 1 {
+		p.what += fmt.Sprintf(", operator pins of %s with them", conversations(n))
+	}
 	if t := cmd.Target; t != nil && r.picksRank(t.Worker) {
 		p.what += fmt.Sprintf(" (only worker %s is held: its engine picks the rank)", t.Worker)
 	}
 	return p
+}
+
+// pinsAmong counts the operator pins that changes concern.
+func pinsAmong(changes []change) (n int) {
+	for i := range changes {
+		if changes[i].object.kind == pinObject {
+			n++
+		}
+	}
+	return n
 }
 
 // picksRank reports that there is such a worker and that its engine picks the
@@ -114,6 +127,10 @@ func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note,
 		return nil, "", refusal(model.RefusedConv, "it may have been idle for long; name one that is listed",
 			"%s %s: no such conversation", cmd.Verb, key.ID)
 	}
+	if t := cmd.Target; t != nil && (cmd.Verb == model.VerbPin || cmd.Verb == model.VerbMigrate) && !r.servesModel(r.workers[r.byID[t.Worker]], key.Model) {
+		return nil, "", refusal(model.RefusedTarget, "choose a rank of a worker that does",
+			"%s %s to %s: %s does not serve its model %.100q", cmd.Verb, key.ID, t, t.Worker, key.Model)
+	}
 	pinTo := change{object: object{kind: pinObject, conv: key}}
 	switch cmd.Verb {
 	case model.VerbPin:
@@ -133,7 +150,11 @@ func (r *Router) planConv(cmd *model.Command, key model.ConvKey, note *pin.Note,
 		if !pinned {
 			return nil, "", refusal(model.RefusedConv, "evict it to forget its binding", "unpin %s: no operator pinned it", key.ID)
 		}
-		return []change{pinTo}, fmt.Sprintf("unpin %s from %s", key.ID, op.Target), nil
+		what := fmt.Sprintf("unpin %s from %s", key.ID, op.Target)
+		if bind, bound := r.bound(key); bound && bind.Target != op.Target {
+			what += fmt.Sprintf(": it goes back to %s, where it was bound", bind.Target)
+		}
+		return []change{pinTo}, what, nil
 	case model.VerbMigrate:
 		return r.planMigrate(cmd, c, note, auto)
 	}
@@ -154,12 +175,31 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 	var to model.Target
 	if auto == nil {
 		to = *cmd.Target
-	} else if best, ok := auto.take(from, c.data.PromptTokens); ok {
+	} else if best, ok := auto.take(from, c.data.PromptTokens, r.who(key.Model)); ok {
 		to = best
 	} else {
+		work, who := "new work", "no rank"
+		if s := r.rank(from); s != nil && s.eligible() {
+			who = "no rank but " + from.String()
+		}
+		if r.serves.some {
+			work = "new work for its model"
+		}
 		return nil, "", refusal(model.RefusedLast, "make another rank ready, or raise its weight, first",
-			"migrate %s: no rank but %s takes new work", key.ID, from)
+			"migrate %s: %s takes %s", key.ID, who, work)
 	}
+	if to == from { // it holds from now on, where a turn alone had bound it
+		return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s to %s, where it is", key.ID, to), nil
+	}
+	where := from.String()
+	if from.Rank == model.NoRank {
+		where = "unplaced"
+	}
+	return movePlanned(key, pinned, to, note), fmt.Sprintf("migrate %s %s → %s", key.ID, where, to), nil
+}
+
+// movePlanned is a conversation's pin, or without one its binding, at another rank.
+func movePlanned(key model.ConvKey, pinned bool, to model.Target, note *pin.Note) []change {
 	move := change{object: object{kind: bindingObject, conv: key}}
 	if pinned {
 		move.object.kind = pinObject
@@ -167,11 +207,7 @@ func (r *Router) planMigrate(cmd *model.Command, c *conv, note *pin.Note, auto *
 	} else {
 		move.after.binding = pin.Binding{Target: to, Source: model.PinMigrated, Note: note}
 	}
-	where := from.String()
-	if from.Rank == model.NoRank {
-		where = "unplaced"
-	}
-	return []change{move}, fmt.Sprintf("migrate %s %s → %s", key.ID, where, to), nil
+	return []change{move}
 }
 
 // planEvict forgets pin and binding.
@@ -184,7 +220,7 @@ func (r *Router) planEvict(key model.ConvKey) ([]change, string, *model.Refusal)
 	}
 	if op, pinned := r.ops.Get(key); pinned {
 		changes = append(changes, change{object: object{kind: pinObject, conv: key}})
-		from = " from " + op.Target.String()
+		from = fmt.Sprintf(" from %s, where an operator pinned it", op.Target)
 	}
 	return changes, fmt.Sprintf("evict %s%s%s", key.ID, from, evictNote), nil
 }

@@ -14,6 +14,9 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	}
 	t := *cmd.Target
 	at, ok := r.byID[t.Worker]
+	if p := r.readyParted(t); cmd.Verb == model.VerbReady && len(p.changes) > 0 && (!ok || r.rank(t) == nil && t.Rank != model.NoRank) {
+		return p
+	}
 	if !ok && t.Rank == model.NoRank {
 		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such worker", cmd.Verb, t.Worker)
 	}
@@ -47,10 +50,27 @@ func (r *Router) planAvailability(cmd *model.Command) plan {
 	return p
 }
 
+// readyParted plans to take back the drain of a rank that has left, or of all
+// ranks of a worker that has, so that it takes work when it comes back.
+func (r *Router) readyParted(t model.Target) (p plan) {
+	for _, gone := range r.parted {
+		if gone.Worker == t.Worker && (t.Rank == model.NoRank || t.Rank == gone.Rank) {
+			p.changes = append(p.changes, change{object: object{kind: availObject, target: gone}})
+		}
+	}
+	p.what = fmt.Sprintf("ready %s, for when it is back", t)
+	if t.Rank == model.NoRank {
+		p.what = fmt.Sprintf("ready %s, %d ranks, for when it is back", t.Worker, len(p.changes))
+	}
+	return p
+}
+
 // checkEligible refuses settings and drains that would leave no rank that
 // takes new work: in the cluster, since every mode but one goes round a worker
 // without any, and in mode direct at each worker, since there it is the client
-// that names the worker. drains holds the availabilities that are to change.
+// that names the worker. drains holds the availabilities that are to change. A
+// rank that does not answer is nobody's reserve, and no reason to refuse mode
+// direct.
 func (r *Router) checkEligible(what string, next *model.Settings, drains map[object]bool) *model.Refusal {
 	fresh := next == r.settings && drains == nil // the router starts
 	left, before := 0, 0
@@ -63,17 +83,20 @@ func (r *Router) checkEligible(what string, next *model.Settings, drains map[obj
 				drain = s.drain
 			}
 			if !drain && !s.blocked && next.WeightOf(s.load.Target) > 0 {
-				here++
+				if here++; !s.down {
+					left++
+				}
 			}
 			if !s.drain && !s.blocked && r.settings.WeightOf(s.load.Target) > 0 {
-				were++
+				if were++; !s.down {
+					before++
+				}
 			}
 		}
 		if here == 0 && len(w.ranks) > 0 && next.RouterMode == model.ModeDirect && (were > 0 || fresh || r.settings.RouterMode != model.ModeDirect) {
 			return refusal(model.RefusedLast, "make another rank of "+w.spec.ID+" ready, or raise its weight, first",
 				"%s: %s takes new work, and in mode direct clients name their worker", what, r.lastOf(w.spec.ID, w))
 		}
-		left, before = left+here, before+were
 	}
 	// A cluster without such a rank before is not the command's doing: those that
 	// took work may have left.
@@ -98,12 +121,31 @@ func (r *Router) lastOf(whole string, among ...*worker) string {
 	if n == 1 {
 		return fmt.Sprintf("%s is the last rank of %s that", last, whole)
 	}
-	return "then no rank of " + whole
+	text := "then no rank of " + whole
+	if down := r.downCount(); down > 0 {
+		text += fmt.Sprintf(" (%d do not answer)", down)
+	}
+	return text
+}
+
+// downCount counts the ranks that do not answer.
+func (r *Router) downCount() (n int) {
+	for _, w := range r.workers {
+		for k := range w.ranks {
+			if w.ranks[k].down {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // ranksAre says what targets a worker has.
 func (r *Router) ranksAre(name string) string {
 	w, ok := r.byID[name]
+	if !ok && len(r.workers) == 0 {
+		return "no worker has joined yet"
+	}
 	if !ok {
 		return "the workers are " + r.workerNames()
 	}

@@ -25,7 +25,7 @@ func (r *Router) planSet(cmd *model.Command) plan {
 		o := object{kind: fieldObject, field: v.Field}
 		if v.Target != nil {
 			o.target = *v.Target
-			if r.rank(o.target) == nil {
+			if r.rank(o.target) == nil && r.settings.WeightOf(o.target) == model.DefaultWeight { // that of one that has left may be set back
 				return refuse(model.RefusedTarget, r.ranksAre(o.target.Worker), "set %s of %s: no such rank", v.Field, v.Target)
 			}
 		}
@@ -41,7 +41,11 @@ func (r *Router) planSet(cmd *model.Command) plan {
 	}
 	var parts []string
 	for i, v := range cmd.Set {
-		parts = append(parts, r.settingText(v.Field, v.Target, befores[i], model.FieldText(&next, v.Field, targetOf(v))))
+		text := r.settingText(v.Field, v.Target, befores[i], model.FieldText(&next, v.Field, targetOf(v)))
+		if v.Target != nil && r.picksRank(v.Target.Worker) {
+			text += fmt.Sprintf(" (the engine of %s picks the rank and may use this one all the same)", v.Target.Worker)
+		}
+		parts = append(parts, text)
 	}
 	p.what = list(parts)
 	return p

@@ -60,6 +60,25 @@ func (w *worker) serves(name string) bool {
 	return len(w.spec.Models) == 0 || slices.Contains(w.spec.Models, name)
 }
 
+// servesModel reports that a request for a model may go to a worker.
+func (r *Router) servesModel(w *worker, name string) bool {
+	if !r.serves.some || name == "" {
+		return true
+	}
+	if !r.serves.named[name] {
+		name = "" // who names no model serves it, whatever clients call it
+	}
+	return w.serves(name)
+}
+
+// who reports of workers whether they serve a model, nil where all do.
+func (r *Router) who(name string) func(worker string) bool {
+	if !r.serves.some || name == "" {
+		return nil
+	}
+	return func(worker string) bool { return r.servesModel(r.workers[r.byID[worker]], name) }
+}
+
 // serving finds who may take a request for its model.
 func (r *Router) serving(req *model.Request) error {
 	s := &r.steer
@@ -239,18 +258,12 @@ func (r *Router) noneEligible(req *model.Request) error {
 
 // downText says which ranks do not answer, empty when all do.
 func (r *Router) downText() string {
-	n, why := 0, ""
 	for _, w := range r.workers {
 		for k := range w.ranks {
 			if w.ranks[k].down {
-				if n++; why == "" {
-					why = w.whyDown(k)
-				}
+				return fmt.Sprintf("%d ranks do not answer (%s)", r.downCount(), w.whyDown(k))
 			}
 		}
 	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d ranks do not answer (%s)", n, why)
+	return ""
 }

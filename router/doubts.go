@@ -62,25 +62,33 @@ func (s *source) learnAfresh() {
 	s.feed.Resync(s.now)
 }
 
-// planResync plans to forget what a rank's cache is known, or guessed, to
-// hold. Where what it published can be asked for again nothing is forgotten
+// planResync plans to forget what a rank's cache, or that of each rank of a
+// worker where the target names none, is known, or guessed, to hold. Where what it published can be asked for again nothing is forgotten
 // before the answer begins, and the rank is in doubt until then.
 func (r *Router) planResync(cmd *model.Command) plan {
 	if cmd.Target == nil {
 		return refuse(model.RefusedMalformed, "name a rank, for example w0/3", "%s: no rank is named", cmd.Verb)
 	}
 	t := *cmd.Target
-	s := r.rank(t)
+	at, ok := r.byID[t.Worker]
 	switch {
-	case s == nil:
+	case !ok && t.Rank == model.NoRank:
+		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such worker", cmd.Verb, t.Worker)
+	case !ok || t.Rank != model.NoRank && r.rank(t) == nil:
 		return refuse(model.RefusedTarget, r.ranksAre(t.Worker), "%s %s: no such rank", cmd.Verb, t)
 	case r.know.index == nil:
 		return refuse(model.RefusedIndex, "name the engines' block size", "%s %s: the router keeps no index", cmd.Verb, t)
 	}
-	return plan{what: fmt.Sprintf("%s %s: its cache is learned afresh", cmd.Verb, t), act: func() {
-		if s := r.know.seats.Load().of(t); s != nil {
-			s.resync.Store(true)
-			r.know.doubts.Store(1) // long ago
+	what := fmt.Sprintf("%s %s: its cache is learned afresh", cmd.Verb, t)
+	if t.Rank == model.NoRank {
+		what = fmt.Sprintf("%s %s, all %d ranks: their caches are learned afresh", cmd.Verb, t.Worker, len(r.workers[at].ranks))
+	}
+	return plan{what: what, act: func() {
+		for k, s := range r.know.seats.Load().byWorker[t.Worker] {
+			if t.Rank == model.NoRank || t.Rank == k {
+				s.resync.Store(true)
+				r.know.doubts.Store(1) // long ago
+			}
 		}
 	}}
 }

@@ -87,7 +87,7 @@ func (r *Router) checkTarget(t model.Target) error {
 func (r *Router) workerNames() string {
 	const most = 8
 	text := ""
-	for i, w := range r.workers {
+	for i, w := range r.sorted {
 		if i == most {
 			return fmt.Sprintf("%s and %d more", text, len(r.workers)-most)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"adpdeck/router/model"
+	"adpdeck/router/pin"
 )
 
 // findings are what the router itself and those who speak to engines have found.
@@ -97,8 +98,8 @@ func (r *Router) findings(index []model.Finding) []model.Finding {
 	return out[:min(len(out), model.MaxFindings)]
 }
 
-// stranded are the operator pins whose rank does not answer or is not there, by
-// target.
+// stranded are the operator pins whose rank does not answer, is not there or
+// does not serve the model, by target.
 func (r *Router) stranded() []model.Finding {
 	f := &r.found
 	if !f.stale {
@@ -106,8 +107,9 @@ func (r *Router) stranded() []model.Finding {
 	}
 	f.stale = false
 	n := map[model.Target]int{}
-	r.eachPin(func(t model.Target) {
-		if at, ok := r.byID[t.Worker]; !ok || !r.workers[at].answers(t.Rank) {
+	r.ops.Each(func(key model.ConvKey, p pin.Pin) {
+		t := p.Target
+		if at, ok := r.byID[t.Worker]; !ok || !r.workers[at].answers(t.Rank) || !r.servesModel(r.workers[at], key.Model) {
 			n[t]++
 		}
 	})
@@ -117,6 +119,10 @@ func (r *Router) stranded() []model.Finding {
 	}
 	f.stranded = nil
 	for t, count := range n {
+		next := "bring the rank back under this name, or unpin or migrate them"
+		if r.there(t) && !r.rank(t).down {
+			next = "unpin them, or migrate them to a worker that serves it"
+		}
 		at, ok := since[t]
 		if !ok {
 			at = r.now
@@ -124,7 +130,7 @@ func (r *Router) stranded() []model.Finding {
 		f.stranded = append(f.stranded, model.Finding{
 			Code: model.FindingPinGone, Target: t, Since: at,
 			Message: fmt.Sprintf("operator pins hold %s to %s, which %s; their requests are refused", conversations(count), t, r.whyStranded(t)),
-			Next:    "bring the rank back under this name, or unpin or migrate them",
+			Next:    next,
 		})
 	}
 	slices.SortFunc(f.stranded, func(a, b model.Finding) int { return a.Target.Compare(b.Target) })
@@ -133,8 +139,11 @@ func (r *Router) stranded() []model.Finding {
 }
 
 func (r *Router) whyStranded(t model.Target) string {
-	if r.rank(t) == nil {
+	switch s := r.rank(t); {
+	case s == nil:
 		return "is not there"
+	case s.down:
+		return "does not answer"
 	}
-	return "does not answer"
+	return "does not serve their model"
 }

@@ -91,6 +91,23 @@ func (h *history) add(rev model.Revision, u undoRecord, stamp uint64) {
 	}
 }
 
+// took notes that version by took undoes back, and with it, in turn, what that
+// one took back: every other one down the chain is in effect again, those
+// between are not.
+func (h *history) took(by, undoes, stamp uint64) {
+	for off := true; undoes != 0; off = !off {
+		rev := h.revision(undoes)
+		if rev == nil {
+			return
+		}
+		rev.UndoneBy, rev.stamp = 0, stamp
+		if off {
+			rev.UndoneBy = by
+		}
+		by, undoes = undoes, rev.Undoes
+	}
+}
+
 // newest is the newest revision.
 func (h *history) newest() model.Revision { return h.revisions[len(h.revisions)-1].Revision }
 

@@ -94,6 +94,9 @@ func (r *Router) planClear(cmd *model.Command) plan {
 			}
 		}
 	}
-	return refuse(model.RefusedPhantom, "a finding says where there is some",
-		"clear %s: it has no phantom load", t)
+	what := fmt.Sprintf("clear %s: it has no phantom load", t)
+	if t.Rank == model.NoRank {
+		what = fmt.Sprintf("clear %s: its requests without a rank are no phantom load; name a rank for that of one", t.Worker)
+	}
+	return refuse(model.RefusedPhantom, "a finding says where there is some", "%s", what)
 }

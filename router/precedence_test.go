@@ -158,8 +158,15 @@ func TestEvictedIsPlacedAfresh(t *testing.T) {
 			t.Fatalf("went to %v", got)
 		}
 	}
+	if r := b.must(t, onConvs(model.VerbUnpin, nil, "a")); r.What != "unpin a from w0/3: it goes back to w0/0, where it was bound" {
+		t.Fatalf("%q", r.What)
+	}
+	if got := b.turn(t, "a", nil); got.Rank != 0 {
+		t.Fatalf("unpinned, it went to %v", got)
+	}
+	b.must(t, undo(0))
 	reply := b.must(t, onConvs(model.VerbEvict, nil, "a"))
-	if want := "evict a from w0/3 (blocks on the engine are not touched)"; reply.What != want {
+	if want := "evict a from w0/3, where an operator pinned it (blocks on the engine are not touched)"; reply.What != want {
 		t.Fatalf("what: %q", reply.What)
 	}
 	if got := b.turn(t, "a", nil); got.Rank != 1 {

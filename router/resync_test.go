@@ -1,6 +1,7 @@
 package router
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,5 +70,26 @@ func TestResyncOfAGuess(t *testing.T) {
 	b.must(t, onRank(model.VerbResync, home))
 	if row := indexOf(t, b, home); row.Device != 0 || row.Feed != model.FeedApproximate {
 		t.Fatalf("%+v", row)
+	}
+}
+
+// TestResyncOfAWorker concerns each of its ranks, and no other worker's.
+func TestResyncOfAWorker(t *testing.T) {
+	b := newBench(t, 2, 2, model.PolicyDefault, withBlocks, inMode(model.ModeKV))
+	for i := range 2 {
+		e := newEngine(b, i)
+		e.serve(at(fmt.Sprint("w", i), 0), prompt(1, 2, 3))
+		e.serve(at(fmt.Sprint("w", i), 1), prompt(1, 2))
+	}
+	if got := b.must(t, onRank(model.VerbResync, at("w1", model.NoRank))); got.What != "resync w1, all 2 ranks: their caches are learned afresh" {
+		t.Fatalf("%q", got.What)
+	}
+	for target, want := range map[model.Target]int{at("w0", 0): 3, at("w0", 1): 2, at("w1", 0): 0, at("w1", 1): 0} {
+		if row := indexOf(t, b, target); row.Device != want {
+			t.Errorf("%s holds %d, want %d", target, row.Device, want)
+		}
+	}
+	if r := b.do(onRank(model.VerbResync, at("w7", model.NoRank))); r.Accepted || r.Refusal.Message != "resync w7: no such worker" {
+		t.Errorf("%+v", r.Refusal)
 	}
 }

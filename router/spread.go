@@ -32,10 +32,21 @@ func (r *Router) newSpread() *spread {
 }
 
 // take returns the rank with the fewest tokens, divided by its weight, other
-// than from, and adds tokens to it; ok is false when there is no other.
-func (s *spread) take(from model.Target, tokens int) (to model.Target, ok bool) {
+// than from and of a worker that may, where may is not nil, and adds tokens to
+// it; ok is false when there is no other.
+func (s *spread) take(from model.Target, tokens int, may func(worker string) bool) (to model.Target, ok bool) {
 	at := 0
 	switch n := len(s.ranks); {
+	case may != nil:
+		at = -1
+		for i := range s.ranks {
+			if t := &s.ranks[i].target; *t != from && may(t.Worker) && (at < 0 || s.Less(i, at)) {
+				at = i
+			}
+		}
+		if at < 0 {
+			return model.Target{}, false
+		}
 	case n == 0 || n == 1 && s.ranks[0].target == from:
 		return model.Target{}, false
 	case s.ranks[0].target != from:

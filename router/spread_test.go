@@ -102,7 +102,7 @@ func TestSpreadAgainstASearch(t *testing.T) {
 					best = k
 				}
 			}
-			to, ok := s.take(from, tokens)
+			to, ok := s.take(from, tokens, nil)
 			if ok != (best >= 0) || ok && to != at("w0", best) {
 				t.Fatalf("took %v %v, want %d of %v", to, ok, best, plain)
 			}

@@ -84,7 +84,7 @@ func (r *Router) choose(req *model.Request, l *lookup, rule roomRule) (why strin
 	bind, bound := pin.Binding{}, false
 	if !req.Conv.Keyless() {
 		if p, ok := r.ops.Get(req.Conv); ok {
-			if err := r.reaches(req, p.Target, "operator pin by "+p.Note.By); err != nil {
+			if err := r.reaches(req, p.Target, "operator pin"); err != nil {
 				return "", err
 			}
 			s.lane = s.tier.LaneOf(p.Target)

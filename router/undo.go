@@ -32,13 +32,70 @@ func (r *Router) planUndo(cmd *model.Command) plan {
 		return refuse(model.RefusedUndo, fmt.Sprintf("undo v%d first, or set it by hand", later),
 			"undo v%d: v%d changed the same since", version, later)
 	}
-	p := plan{undoes: version, what: fmt.Sprintf("undo v%d (%s)", version, rev.What)}
+	p := plan{undoes: version, what: r.history.undoText(rev)}
 	for i := len(rec.changes) - 1; i >= 0; i-- {
 		c := &rec.changes[i]
 		p.changes = append(p.changes, change{object: c.object, after: c.before, old: c.old})
 	}
+	p.what += r.undoLimits(rev, p.changes)
 	p.refusal = r.checkUndo(version, p.changes)
 	return p
+}
+
+// undoText says what an undo of rev does. In a chain of undos of undos it names
+// the change that they are about, and not each undo inside the next.
+func (h *history) undoText(rev *revision) string {
+	origin, again := rev, false
+	for origin.Undoes != 0 {
+		next := h.revision(origin.Undoes)
+		if next == nil {
+			break
+		}
+		origin, again = next, !again
+	}
+	text := fmt.Sprintf("undo v%d", rev.Version)
+	switch what := cut(origin.What, maxUndoneBytes); {
+	case origin == rev:
+		return fmt.Sprintf("%s (%s)", text, what)
+	case again:
+		return fmt.Sprintf("%s: v%d again (%s)", text, origin.Version, what)
+	default:
+		return fmt.Sprintf("%s: v%d taken back again (%s)", text, origin.Version, what)
+	}
+}
+
+// maxUndoneBytes bounds what an undo repeats of the change it is about, a
+// chain whose beginning the history has lost included.
+const maxUndoneBytes = 1024
+
+// undoLimits says what of an undo cannot be as it was: bindings to ranks that
+// have left are not made again (changes is corrected so that its event does not
+// claim them), operator pins to ranks that take nothing wait for them, and the
+// workers of a settings file are no part of the history.
+func (r *Router) undoLimits(rev *revision, changes []change) (note string) {
+	unbound, waiting := 0, 0
+	for i := range changes {
+		c := &changes[i]
+		switch {
+		case c.object.kind == bindingObject && c.after.binding.Source != model.PinNone && !r.there(c.after.binding.Target):
+			c.after, c.old = value{}, false
+			unbound++
+		case c.object.kind == pinObject && c.after.pin.Note != nil:
+			if t := c.after.pin.Target; !r.there(t) || !r.workers[r.byID[t.Worker]].answers(t.Rank) {
+				waiting++
+			}
+		}
+	}
+	if unbound > 0 {
+		note += fmt.Sprintf(", %s not bound again: the rank has left", conversations(unbound))
+	}
+	if waiting > 0 {
+		note += fmt.Sprintf(", operator pins of %s wait for a rank that does not answer", conversations(waiting))
+	}
+	if rev.Verb == model.VerbReload {
+		note += ", the settings alone: workers stay as the file names them"
+	}
+	return note
 }
 
 func (r *Router) newestToUndo() uint64 {

@@ -44,7 +44,7 @@ func (r *Router) join(now time.Time, spec *model.WorkerSpec) error {
 		return fmt.Errorf("%w: worker %w", ErrSpec, err)
 	}
 	at, had := r.byID[spec.ID]
-	what := ""
+	what, parted := "", len(r.parted)
 	if had {
 		what = r.alter(r.workers[at], spec)
 		if what == "" {
@@ -56,6 +56,9 @@ func (r *Router) join(now time.Time, spec *model.WorkerSpec) error {
 			return fmt.Errorf("%w: %w", ErrSpec, err)
 		}
 		what = fmt.Sprintf("%s joined: %s", spec.ID, ranksOf(spec))
+	}
+	if n := parted - len(r.parted); n > 0 { // an operator who drained it long ago wonders
+		what += fmt.Sprintf(", %d of them draining as before", n)
 	}
 	r.moved()
 	r.tell(model.Event{Level: "info", Who: spec.ID, Kind: model.EventEngine, What: what, Target: workerTarget(spec.ID)})

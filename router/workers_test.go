@@ -424,7 +424,7 @@ func TestPinOfAWorkerThatLeft(t *testing.T) {
 		b.must(t, setWeight(at("w1", 1), "0.25"))
 		b.leave(t, "w1")
 		err := b.refused(t, ErrDown, "a")
-		for _, part := range []string{"operator pin by bob to w1/1", "w1 has left", "unpin"} {
+		for _, part := range []string{"operator pin to w1/1", "w1 has left", "unpin"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Fatalf("%v does not say %q", err, part)
 			}

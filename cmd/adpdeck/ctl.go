@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -185,8 +184,8 @@ func (f *ctlFlags) run(cmd *cobra.Command, verb model.Verb, read func(*model.Sta
 }
 
 // unlistedWait is how long a conversation that is not listed is waited for: the
-// feed tells changes four times a second.
-const unlistedWait = 500 * time.Millisecond
+// feed tells changes four times a second, a busy machine fewer.
+const unlistedWait = time.Second
 
 // await polls until done or ctx ends.
 func await(ctx context.Context, done func() bool) error {
@@ -206,7 +205,7 @@ func await(ctx context.Context, done func() bool) error {
 func (f *ctlFlags) answer(cmd *cobra.Command, verb model.Verb, reply *model.Reply) error {
 	out := cmd.OutOrStdout()
 	if f.output == "json" {
-		if err := json.NewEncoder(out).Encode(reply); err != nil {
+		if err := printJSON(out, reply); err != nil {
 			return err
 		}
 		if !reply.Accepted {
@@ -216,13 +215,13 @@ func (f *ctlFlags) answer(cmd *cobra.Command, verb model.Verb, reply *model.Repl
 	}
 	for _, it := range reply.Items {
 		if !it.Done && it.Refusal != nil && (reply.Accepted || len(reply.Items) > 1) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "adpdeck: ctl %s: %q: %v\n", verb, it.Conv.ID, it.Refusal)
+			fmt.Fprintf(cmd.ErrOrStderr(), "adpdeck: ctl %s: %q: %s\n", verb, it.Conv.ID, shown(it.Refusal.Error()))
 		}
 	}
 	if !reply.Accepted {
-		return fmt.Errorf("ctl %s: refused: %w", verb, reply.Refusal)
+		return fmt.Errorf("ctl %s: refused: %s", verb, shown(reply.Refusal.Error())) // it quotes names that clients chose
 	}
-	fmt.Fprintf(out, "v%d %s\n", reply.Version, reply.What)
+	fmt.Fprintf(out, "v%d %s\n", reply.Version, shown(reply.What))
 	return nil
 }
 

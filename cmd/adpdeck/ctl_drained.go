@@ -43,6 +43,8 @@ func takes(s *model.State, worker string) string {
 func rankState(s *model.State, r *model.Rank) string {
 	w := view.WorkerOf(s, r.Target.Worker)
 	switch {
+	case r.Down && r.Availability == model.Draining: // which holds when it answers again
+		return string(model.LiveDown) + ", " + string(r.Availability)
 	case r.Down:
 		return string(model.LiveDown)
 	case r.Availability == model.Draining && (w == nil || !w.Steering.EnginePicks()) && view.LeftOn(r).Drained():

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -71,7 +70,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 		switch {
 		case p.name != what:
 		case f.output == "json":
-			return json.NewEncoder(out).Encode(p.data(state))
+			return printJSON(out, p.data(state))
 		default:
 			w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 			p.text(w, state)
@@ -84,7 +83,7 @@ func (f *ctlFlags) show(cmd *cobra.Command, what string, names []string) error {
 	}
 	value := model.FieldText(&state.Settings, field, target)
 	if f.output == "json" {
-		return json.NewEncoder(out).Encode(map[string]string{what: value})
+		return printJSON(out, map[string]string{what: value})
 	}
 	fmt.Fprintln(out, value)
 	return nil
@@ -176,8 +175,12 @@ func printWorkers(w io.Writer, s *model.State) {
 	fmt.Fprintln(w, "WORKER\tENGINE\tRANKS\tLIVE\tSTATE\tADDRESS\tSTEERING\tWAITING\tRESTARTS\tWHY")
 	for i := range s.Workers {
 		x := &s.Workers[i]
+		why := x.LivenessWhy
+		if x.Liveness == model.LiveUp {
+			why = "" // of a loss that is over: the events have it
+		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%s\n", shown(x.ID), shown(x.Engine), x.Ranks, dash(string(x.Liveness)), takes(s, x.ID), dash(shown(x.Address)),
-			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(x.LivenessWhy)))
+			dash(string(x.Steering)), x.Waiting, x.Restarts, dash(shown(why)))
 	}
 }
 
@@ -206,10 +209,14 @@ func printConvs(w io.Writer, s *model.State) {
 }
 
 func printHistory(w io.Writer, s *model.State) {
-	fmt.Fprintln(w, "VERSION\tTIME\tWHO\tWHAT\tREASON")
+	fmt.Fprintln(w, "VERSION\tTIME\tWHO\tWHAT\tUNDONE BY\tREASON")
 	for i := range s.Revisions {
 		x := &s.Revisions[i]
-		fmt.Fprintf(w, "v%d\t%s\t%s\t%s\t%s\n", x.Version, x.At.Format(time.DateTime), shown(x.Actor), shown(x.What), shown(x.Reason))
+		undone := ""
+		if x.UndoneBy != 0 {
+			undone = fmt.Sprint("v", x.UndoneBy)
+		}
+		fmt.Fprintf(w, "v%d\t%s\t%s\t%s\t%s\t%s\n", x.Version, x.At.Format(time.DateTime), shown(x.Actor), shown(x.What), dash(undone), shown(x.Reason))
 	}
 }
 
@@ -237,7 +244,7 @@ func printTotals(w io.Writer, s *model.State) {
 	fmt.Fprintf(w, "requests per second\t%s\nTTFT p50 / p99, ms\t%s / %s\nhit\t%s\nskew\t%s\n", number(t.RequestsPerSec), number(t.TTFTMsP50), number(t.TTFTMsP99), percent(t.Hit), number(t.Skew))
 	fmt.Fprintf(w, "queued\t%d\nopen\t%d\nconversations\t%d\npins, by hand\t%d, %d\nkeyless\t%d\nconflicts\t%d\n", t.Queued, t.Open, t.Convs, t.Pins, t.OperatorPins, t.Keyless, t.Conflicts)
 	n := &t.Refused
-	fmt.Fprintf(w, "refused\t%d: %d no eligible rank, %d overloaded, %d queue full, %d no room, %d left the queue, %d no such worker or rank\n",
+	fmt.Fprintf(w, "refused\t%d: %d no eligible rank, %d overloaded, %d queue full, %d no room, %d left the queue, %d named no worker, rank or model that can be had\n",
 		n.Sum(), n.NoEligible, n.Overloaded, n.QueueFull, n.NoRoom, n.LeftQueue, n.Other)
 }
 

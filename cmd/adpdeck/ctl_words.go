@@ -30,8 +30,12 @@ func meant(name string, more ...string) string {
 }
 
 // offer says of a field that there is not which was meant, in place of all of them
-// in one line.
+// in one line, and of a conversation that is not listed how to name it in full.
 func (f *ctlFlags) offer(command *model.Command, reply *model.Reply) {
+	f.offerConv(reply.Refusal)
+	for i := range reply.Items {
+		f.offerConv(reply.Items[i].Refusal)
+	}
 	if reply.Accepted || reply.Refusal == nil || reply.Refusal.Code != model.RefusedField {
 		return
 	}
@@ -40,6 +44,14 @@ func (f *ctlFlags) offer(command *model.Command, reply *model.Reply) {
 			reply.Refusal.Next = meant(v.Field)
 			return
 		}
+	}
+}
+
+// offerConv says what the router cannot know: that it was asked for a conversation
+// without a model, because the list that ctl looked at does not have it.
+func (f *ctlFlags) offerConv(r *model.Refusal) {
+	if r != nil && f.unlisted && f.model == "" && strings.HasSuffix(r.Message, "no such conversation") {
+		r.Next = fmt.Sprintf("the feed lists the newest %d: one that is older is known by its --model, and --tenant where it has one", model.MaxFeedConvs)
 	}
 }
 

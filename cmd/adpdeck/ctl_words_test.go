@@ -53,3 +53,23 @@ func TestCtlSaysWhyAWorkerIsDown(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestCtlSaysHowToNameAnOldConversation: one that the list no longer has can be
+// reached only in full.
+func TestCtlSaysHowToNameAnOldConversation(t *testing.T) {
+	refused := func() *model.Refusal { return &model.Refusal{Message: "pin c: no such conversation", Next: "listed"} }
+	for name, c := range map[string]struct {
+		flags ctlFlags
+		want  string
+	}{
+		"listed":       {ctlFlags{}, "listed"},
+		"unlisted":     {ctlFlags{unlisted: true}, "the feed lists the newest 10000: one that is older is known by its --model, and --tenant where it has one"},
+		"with a model": {ctlFlags{unlisted: true, model: "m"}, "listed"},
+	} {
+		reply := model.Reply{Refusal: refused(), Items: []model.ItemResult{{Refusal: refused()}, {}}}
+		c.flags.offer(&model.Command{Verb: model.VerbPin}, &reply)
+		if reply.Refusal.Next != c.want || reply.Items[0].Refusal.Next != c.want {
+			t.Errorf("%s: %q, %q", name, reply.Refusal.Next, reply.Items[0].Refusal.Next)
+		}
+	}
+}

@@ -39,7 +39,7 @@ func (h *house) reload(cmd model.Command) model.Reply {
 	if what := needsRestart(&h.now.serve, &p.serve); what != "" {
 		return refused("restart serve, or put the old value back; nothing was changed", fmt.Errorf("%s cannot change while it serves", what))
 	}
-	workers, planned := changedWorkers(h.now.serve.Workers, p.serve.Workers), false
+	workers, planned := turnover(h.now.serve.Workers, p.serve.Workers), false
 	reply := h.live.Reload(cmd, func(from model.Settings) []model.FieldValue {
 		planned = true
 		return settings.Changes(from, p.settings)
@@ -65,29 +65,40 @@ func needsRestart(old, is *model.ServeSpec) string {
 	return ""
 }
 
-// changedWorkers counts those that came, went or differ.
-func changedWorkers(old, is []model.EngineSpec) int {
+// maxTold bounds the workers that a reload names.
+const maxTold = 6
+
+// turnover names the workers that came, went or differ. One under a new name is
+// two: pins and weights stay with the old name.
+func turnover(old, is []model.EngineSpec) (names []string) {
 	was := map[string]model.EngineSpec{}
 	for _, w := range old {
 		was[w.ID] = w
 	}
-	n := 0
 	for _, w := range is {
-		before, ok := was[w.ID]
-		if !ok || !reflect.DeepEqual(before, w) {
-			n++
+		before, had := was[w.ID]
+		switch {
+		case !had:
+			names = append(names, w.ID+" is new")
+		case !reflect.DeepEqual(before, w):
+			names = append(names, w.ID+" differs")
 		}
 		delete(was, w.ID)
 	}
-	return n + len(was)
+	for _, w := range old {
+		if _, gone := was[w.ID]; gone {
+			names = append(names, w.ID+" is gone")
+		}
+	}
+	return names
 }
 
-func told(values, workers int) string {
+func told(values int, workers []string) string {
 	var parts []string
 	for _, c := range []struct {
 		n    int
 		what string
-	}{{values, "setting"}, {workers, "worker"}} {
+	}{{values, "setting"}, {len(workers), "worker"}} {
 		switch c.n {
 		case 0:
 		case 1:
@@ -99,5 +110,12 @@ func told(values, workers int) string {
 	if len(parts) == 0 {
 		return "nothing has changed"
 	}
-	return strings.Join(parts, ", ") + " changed"
+	text := strings.Join(parts, ", ") + " changed"
+	switch n := len(workers); {
+	case n > maxTold:
+		text += fmt.Sprintf(" (%s and %d more)", strings.Join(workers[:maxTold], ", "), n-maxTold)
+	case n > 0:
+		text += " (" + strings.Join(workers, ", ") + ")"
+	}
+	return text
 }

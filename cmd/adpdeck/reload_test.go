@@ -80,7 +80,7 @@ func TestReloadIsOneCommand(t *testing.T) {
 	r := newReloading(t)
 	r.write("0.25", "", workerA, workerB)
 	first := r.Apply(reloadBy("one"))
-	if !first.Accepted || first.Version != 2 || first.What != "reload: 1 setting, 1 worker changed" {
+	if !first.Accepted || first.Version != 2 || first.What != "reload: 1 setting, 1 worker changed (b is new)" {
 		t.Fatalf("%+v", first)
 	}
 	s := r.live.Snapshot()
@@ -92,10 +92,11 @@ func TestReloadIsOneCommand(t *testing.T) {
 		t.Fatalf("the same id again: %+v, temperature %v, workers %s", again, r.temperature(), r.workers())
 	}
 	r.write("0.25", "", workerA)
-	if got := r.Apply(reloadBy("two")); !got.Accepted || got.Version != 3 || got.What != "reload: 1 worker changed" || r.workers() != "a" {
+	if got := r.Apply(reloadBy("two")); !got.Accepted || got.Version != 3 || got.What != "reload: 1 worker changed (b is gone)" || r.workers() != "a" {
 		t.Fatalf("%+v", got)
 	}
-	if got := r.Apply(model.Command{ID: "undo", Verb: model.VerbUndo, Undo: 2}); !got.Accepted || r.temperature() != 0.5 {
+	got := r.Apply(model.Command{ID: "undo", Verb: model.VerbUndo, Undo: 2})
+	if !got.Accepted || r.temperature() != 0.5 || !strings.HasSuffix(got.What, "(b is new)), the settings alone: workers stay as the file names them") {
 		t.Fatalf("%+v", got)
 	}
 	stale := reloadBy("stale")
@@ -193,5 +194,25 @@ func TestReloadsAndSetsAtOnce(t *testing.T) {
 	}
 	if n := len(seen); n != 80 || r.live.Snapshot().Version != 81 {
 		t.Fatalf("%d versions, at v%d", n, r.live.Snapshot().Version)
+	}
+}
+
+// TestReloadNamesWorkers: who renames a worker is told that it is two.
+func TestReloadNamesWorkers(t *testing.T) {
+	r := newReloading(t)
+	r.write("0.5", "", strings.Replace(workerA, "id: a", "id: z", 1))
+	if got := r.Apply(reloadBy("rename")); got.What != "reload: 2 workers changed (z is new, a is gone)" {
+		t.Errorf("%+v", got)
+	}
+	r.write("0.5", "", strings.Replace(workerA, "id: a, kind: vllm", "id: z, kind: sglang", 1))
+	if got := r.Apply(reloadBy("kind")); got.What != "reload: 1 worker changed (z differs)" {
+		t.Errorf("%+v", got)
+	}
+	var many []model.EngineSpec
+	for i := range 9 {
+		many = append(many, model.EngineSpec{ID: fmt.Sprint("w", i)})
+	}
+	if got := told(0, turnover(nil, many)); got != "9 workers changed (w0 is new, w1 is new, w2 is new, w3 is new, w4 is new, w5 is new and 3 more)" {
+		t.Errorf("%q", got)
 	}
 }

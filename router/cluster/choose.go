@@ -100,7 +100,7 @@ func (r *Router) afresh(now time.Duration, req *Request, w wish, c *Choice, rec 
 		r.cheapest(now, req, c, rec)
 		return nil
 	default:
-		return r.chooseWorker(req, w, c)
+		return r.chooseWorker(c)
 	}
 }
 

@@ -17,7 +17,10 @@ type wish struct {
 func (r *Router) wish(req *Request) (w wish, err error) {
 	w = wish{worker: -1, rank: model.NoRank}
 	e := req.Explicit
-	if e == nil {
+	switch {
+	case e == nil && r.mode == model.ModeDirect: // whatever has room: it must not wait for what it cannot have
+		return w, &Refusal{Err: ErrWorkerNeeded, Request: req.ID, Next: "name a worker in the request, or change router_mode", Status: 400}
+	case e == nil:
 		return w, nil
 	}
 	var ok bool

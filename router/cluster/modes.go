@@ -14,15 +14,12 @@ type workerLoad struct {
 func (a workerLoad) lighter(b workerLoad) bool { return a.inflight*b.room < b.inflight*a.room }
 
 // chooseWorker applies the modes that leave the rank to the engine.
-func (r *Router) chooseWorker(req *Request, w wish, c *Choice) error {
+func (r *Router) chooseWorker(c *Choice) error {
 	pool := r.pools()
 	var at int
 	switch r.mode {
 	case model.ModeDirect:
-		if w.worker < 0 {
-			return &Refusal{Err: ErrWorkerNeeded, Request: req.ID, Next: "name a worker in the request, or change router_mode", Status: 400}
-		}
-		c.By = model.ByRequired
+		c.By = model.ByRequired // one is named, see wish, and the others are filtered
 	case model.ModeRandom:
 		at, c.By = r.uniform(len(pool)), model.ByChance
 	case model.ModePowerOfTwo:

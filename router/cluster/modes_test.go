@@ -101,6 +101,19 @@ func TestDirect(t *testing.T) {
 	if err := r.Choose(0, &Request{ID: 1}, &c, nil); !errors.Is(err, ErrWorkerNeeded) {
 		t.Errorf("no worker named: %v", err)
 	}
+	for _, rank := range []int{0, 1, 2, 3} {
+		r.SetDraining(target("w0", rank), true)
+		r.SetCapacity(target("w1", rank), Capacity{MaxRequests: 1})
+		if err := r.Book(0, &Request{ID: int64(100 + rank)}, &Choice{Slot: int32(4 + rank), Target: target("w1", rank)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Choose(0, &Request{ID: 1}, &c, nil); !errors.Is(err, ErrWorkerNeeded) {
+		t.Errorf("no worker named while all are full: %v", err)
+	}
+	for _, rank := range []int{0, 1, 2, 3} {
+		r.SetCapacity(target("w1", rank), Capacity{})
+	}
 	if err := r.Choose(0, &Request{ID: 1, Explicit: &model.Target{Worker: "w1", Rank: model.NoRank}}, &c, nil); err != nil || c.Target != target("w1", model.NoRank) {
 		t.Errorf("worker named: %+v %v", c, err)
 	}

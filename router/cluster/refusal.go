@@ -90,7 +90,11 @@ func refuse(req *Request, counts *[exclusions]int) error {
 			if r.Detail != "" {
 				r.Detail += ", "
 			}
-			r.Detail += fmt.Sprintf("%d %s", n, e.word())
+			word := e.word()
+			if e == exBlocked { // the router above blocks those whose engine is dead, too
+				word = "blocked or not answering"
+			}
+			r.Detail += fmt.Sprintf("%d %s", n, word)
 			total += n
 		}
 	}

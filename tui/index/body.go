@@ -150,7 +150,7 @@ func refused(b *cell.Block, f *view.Frame) {
 		{n.QueueFull, cell.Lit("queue full")},
 		{n.NoRoom, cell.Lit("no room")},
 		{n.LeftQueue, cell.Lit("left the queue")},
-		{n.Other, cell.Lit("no such worker or rank")},
+		{n.Other, cell.Lit("named none that can be had")},
 	}
 	slices.SortStableFunc(kinds, func(a, b refusalKind) int { return cmp.Compare(b.n, a.n) })
 	for i, k := range kinds {
