@@ -6,14 +6,6 @@ import (
 	"testing"
 )
 
-func mustHasher(t testing.TB, block int, seed uint64) Hasher {
-	h, err := NewHasher(block, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
-}
-
 func TestCommon(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for range 300 {
