@@ -16,18 +16,19 @@ type Glyphs struct {
 	BarStale                   string // ┅
 	TickFull, TickEmpty        string // ┿ ┼
 	Spark                      [8]string
-	HLine, VLine               string // ─ │
-	TopLeft, TopRight          string // ╭ ╮
-	BottomLeft, BottomRight    string // ╰ ╯
-	Now, StagedDot             string // ● ◆ on sliders
-	Live, Slow, Stale          string // ● ◐ ✕
-	Frozen, Replay, ReadOnly   string // ‖ ▷ ○
-	Up, Down                   string // ▲ ▼
-	Good, Bad, Alert           string // ✓ ✕ !
-	Caret                      string // ▏ where text is typed
-	Enter                      string // ⏎ the key; "enter" in ASCII
-	Ellipsis                   string // … where text was cut; "..." in ASCII
-	Unknown                    string // — a figure that is not known
+	Heat                       [5]string // · ░ ▒ ▓ █ from little to full
+	HLine, VLine               string    // ─ │
+	TopLeft, TopRight          string    // ╭ ╮
+	BottomLeft, BottomRight    string    // ╰ ╯
+	Now, StagedDot             string    // ● ◆ on sliders
+	Live, Slow, Stale          string    // ● ◐ ✕
+	Frozen, Replay, ReadOnly   string    // ‖ ▷ ○
+	Up, Down                   string    // ▲ ▼
+	Good, Bad, Alert           string    // ✓ ✕ !
+	Caret                      string    // ▏ where text is typed
+	Enter                      string    // ⏎ the key; "enter" in ASCII
+	Ellipsis                   string    // … where text was cut; "..." in ASCII
+	Unknown                    string    // — a figure that is not known
 
 	// The states of an engine's feeds, told apart by shape alone.
 	FeedLive, FeedStale, FeedGap    string // ● ◐ ▲
@@ -42,6 +43,7 @@ func Unicode() Glyphs {
 		CursorMark: "▸", Mark: "✓",
 		BarFull: "━", BarHalf: "╸", BarEmpty: "─", BarStale: "┅", TickFull: "┿", TickEmpty: "┼",
 		Spark: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+		Heat:  [5]string{"·", "░", "▒", "▓", "█"},
 		HLine: "─", VLine: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯",
 		Now: "●", StagedDot: "◆", Live: "●", Slow: "◐", Stale: "✕", Frozen: "‖", Replay: "▷", ReadOnly: "○",
 		Up: "▲", Down: "▼", Good: "✓", Bad: "✕", Alert: "!", Caret: "▏", Enter: "⏎", Ellipsis: "…", Unknown: "—",
@@ -56,6 +58,7 @@ func ASCII() Glyphs {
 		CursorMark: ">", Mark: "*",
 		BarFull: "=", BarHalf: "=", BarEmpty: "-", BarStale: "~", TickFull: "|", TickEmpty: "|",
 		Spark: [8]string{".", ".", ":", "-", "=", "+", "*", "#"},
+		Heat:  [5]string{".", ":", "+", "*", "#"},
 		HLine: "-", VLine: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+",
 		Now: "o", StagedDot: "*", Live: "o", Slow: "o", Stale: "x", Frozen: "=", Replay: ">", ReadOnly: "o",
 		Up: "^", Down: "v", Good: "*", Bad: "x", Alert: "!", Caret: "_", Enter: "enter", Ellipsis: "...", Unknown: "-",

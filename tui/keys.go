@@ -108,6 +108,10 @@ func (m *Model) run(id command.ID) tea.Cmd {
 		m.freeze()
 	case command.StepBack, command.StepOn, command.LeapBack, command.LeapOn:
 		m.step(id)
+	case command.GoTime:
+		m.show(&goTime{m: m})
+	case command.Mouse:
+		return m.turnMouse()
 	case command.Theme:
 		m.nextTheme()
 	case command.Help:

@@ -54,6 +54,7 @@ type Model struct {
 	// none.
 	expected uint64
 	blurred  bool
+	mouse    bool // the terminal reports the mouse
 	ticks    int
 	speed    float64 // to go back to after a pause
 
@@ -116,6 +117,8 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.resize(msg.Width, msg.Height)
 	case tea.KeyMsg:
 		return m, m.onKeys(msg)
+	case tea.MouseMsg:
+		return m, m.onMouse(tea.MouseEvent(msg))
 	case replyMsg:
 		m.onReply(msg)
 	case themeMsg:
@@ -128,6 +131,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.blurred = true
 	case tea.ResumeMsg:
 		m.dirty = true
+		if m.mouse { // the shell has turned it off
+			return m, tea.EnableMouseCellMotion
+		}
 	}
 	return m, nil
 }

@@ -51,6 +51,16 @@ func (p *past) add(m *moment) {
 	p.ring = append(p.ring, m)
 }
 
+// goTo moves the frozen moment to the one kept that is nearest to the router's
+// time at.
+func (p *past) goTo(at time.Time) {
+	for _, m := range p.ring {
+		if p.held == nil || m.state.At.Sub(at).Abs() < p.held.state.At.Sub(at).Abs() {
+			p.held = m
+		}
+	}
+}
+
 // step moves the frozen moment by d and reports whether it moved: to the last
 // one kept that is not later than wanted, or the oldest.
 func (p *past) step(d time.Duration) bool {

@@ -207,7 +207,7 @@ func (p *plain) do(ctx context.Context, line string) {
 		}
 		p.start(ctx, p.m.export(args[0]))
 		return
-	case string(command.Palette), string(command.Theme), string(command.Redraw), string(command.Suspend), string(command.Side), string(command.Columns):
+	case string(command.Palette), string(command.Theme), string(command.Redraw), string(command.Suspend), string(command.Side), string(command.Columns), string(command.Mouse):
 		p.say("not done: %s is for a screen.", name)
 		return
 	}

@@ -12,18 +12,11 @@ import (
 func (m *Model) tabs(w int) string {
 	b := cell.NewBlock(m.ink, w)
 	b.Begin(cell.Normal)
-	gap := 2
 	keys := m.keyOf(command.Help)
 	if w >= layout.SideWidth {
-		gap, keys = 3, cell.Say("%s keys", keys)
+		keys = cell.Say("%s keys", keys)
 	}
-	names := m.tabNames(false)
-	if tabsWidth(names, gap) > w-1 {
-		gap = 1
-	}
-	if tabsWidth(names, gap) > w-1 {
-		names = m.tabNames(true)
-	}
+	names, gap := m.tabRow(w)
 	b.Gap(1)
 	for i, name := range names {
 		if i > 0 {
@@ -40,6 +33,35 @@ func (m *Model) tabs(w int) string {
 		b.Put(cell.Dim, keys)
 	}
 	return b.Lines(1)[0]
+}
+
+// tabRow are the names that fit, and the cells between them.
+func (m *Model) tabRow(w int) (names []cell.Text, gap int) {
+	gap = 2
+	if w >= layout.SideWidth {
+		gap = 3
+	}
+	names = m.tabNames(false)
+	if tabsWidth(names, gap) > w-1 {
+		gap = 1
+	}
+	if tabsWidth(names, gap) > w-1 {
+		names = m.tabNames(true)
+	}
+	return names, gap
+}
+
+// tabAt is the view whose tab covers column x.
+func (m *Model) tabAt(x int) (n int, ok bool) {
+	names, gap := m.tabRow(m.screen.W)
+	at := 1
+	for i, name := range names {
+		if x >= at && x < at+name.Width() {
+			return i, true
+		}
+		at += name.Width() + gap
+	}
+	return 0, false
 }
 
 func tabsWidth(names []cell.Text, gap int) int {

@@ -149,6 +149,24 @@ func (b *Block) Spark(r Role, w int, values []float64, lo, hi float64) {
 	}
 }
 
+// Heat paints the last w of values, newest at the right edge, as shades between
+// 0 and hi. What is unknown and what is older than the first value stays blank.
+func (b *Block) Heat(r Role, w int, values []float64, hi float64) {
+	if w = min(w, b.w-b.row.at); w <= 0 {
+		return
+	}
+	values = values[max(0, len(values)-w):]
+	b.use(r)
+	b.spaces(w - len(values))
+	for _, v := range values {
+		if v != v {
+			b.spaces(1)
+			continue
+		}
+		b.glyphs(b.ink.Glyphs.Heat[level(v, 0, hi, len(b.ink.Glyphs.Heat))], 1)
+	}
+}
+
 // level returns which of n steps v reaches between lo and hi; equal ends give
 // the lowest.
 func level(v, lo, hi float64, n int) int {

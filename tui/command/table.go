@@ -26,6 +26,8 @@ const (
 	StepOn    ID = "step-on"
 	LeapBack  ID = "leap-back"
 	LeapOn    ID = "leap-on"
+	GoTime    ID = "go-to-time"
+	Mouse     ID = "mouse"
 	Copy      ID = "copy"
 	Export    ID = "export"
 	NextMatch ID = "next-match"
@@ -111,16 +113,18 @@ func looking() []Command {
 		{ID: MarkRange, Keys: []string{"v"}, Help: "mark from the last mark to here", Views: onConvs(), Off: needsSelection},
 		{ID: MarkAll, Keys: []string{"*"}, Help: "mark all that match", Views: onConvs(), Off: needsSelection},
 		{ID: Follow, Keys: []string{"f"}, Words: map[View]string{Decisions: "follow"}, Weight: 79, Help: "cursor follows its row, or its line", Line: "follow row or line", Views: lists()},
-		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn}, Line: "freeze, step 1, 10 s"},
+		{ID: Freeze, Keys: []string{"z"}, Off: needsState, Help: "hold the screen, or go live again", Hint: "freeze", Weight: 78, HintAt: 2, Leads: []ID{StepBack, StepOn, LeapBack, LeapOn, GoTime}, Line: "freeze, step, go to"},
 		{ID: StepBack, Keys: []string{","}, Help: "one second back", Hint: "step 1 s", HintWith: StepOn, HintJoin: " ", Weight: 85, Off: needsFrozen},
 		{ID: StepOn, Keys: []string{"."}, Help: "one second on", Off: needsFrozen},
 		{ID: LeapBack, Keys: []string{"<"}, Help: "ten seconds back", Hint: "10 s", HintWith: LeapOn, HintJoin: " ", Weight: 84, Off: needsFrozen},
 		{ID: LeapOn, Keys: []string{">"}, Help: "ten seconds on", Off: needsFrozen},
+		{ID: GoTime, Keys: []string{"t"}, Help: "go to a time…", Hint: "go to time", Weight: 57, Off: needsFrozen},
+		{ID: Mouse, Keys: []string{"m"}, Help: "mouse on or off"},
 		{ID: Copy, Keys: []string{"y"}, Help: "copy the name under the cursor or marks", Hint: "copy", Weight: 20, Leads: []ID{Export}, Line: "copy, export rows…", Views: lists(), Off: needsSelection},
 		{ID: Export, Keys: []string{"x"}, Help: "export the rows to a file: CSV or JSON…", Hint: "export", Weight: 19, Views: lists(), Off: needsState},
 		{ID: Columns, Keys: []string{"w"}, Help: "more or fewer columns", Leads: []ID{Side}, Line: "columns, side panel", Views: []View{Ranks, Convs}},
 		{ID: Side, Keys: []string{"i"}, Help: "side panel on or off", Views: lists()},
-		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Help}, Line: "next theme, this"},
+		{ID: Theme, Keys: []string{"ctrl+t"}, Help: "next theme", Leads: []ID{Mouse, Help}, Line: "theme, mouse, this"},
 		{ID: Help, Keys: []string{"?"}, Help: "the keys of this view", Hint: "keys", Weight: 60, HintAt: 3},
 	}
 }

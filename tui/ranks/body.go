@@ -17,6 +17,7 @@ type plan struct {
 	figures, trends  bool
 	rows             int // of the table
 	decisions, strip int // rows with their rule; 0 for none
+	heat             int // rows of the heat map with what frames it; 0 for none
 }
 
 // top returns the rows above the table's head.
@@ -37,12 +38,17 @@ func (p plan) top() int {
 // stripRows is the skew strip: rule, chart, scale.
 const stripRows = 3
 
-// divide plans a body of h rows for n ranks: the table first, the decisions
-// and the skew below when there is room.
-func divide(h, n int) plan {
+// divide plans a body of h rows, whose main part is w wide, for n ranks: the
+// table first, the decisions and the skew below when there is room, and on a
+// large screen the heat map.
+func divide(w, h, n int) plan {
 	p := plan{airy: h >= 30, figures: h >= 8, trends: h >= 12}
 	avail := max(0, h-p.top()-1)
-	p.rows = min(n, avail)
+	if w >= heatWidth && h >= heatHeight && n > 0 {
+		p.heat = min(n, heatRows) + heatFrame
+		avail -= p.heat
+	}
+	p.rows = min(max(1, n), avail)
 	if avail >= 24 && avail-p.rows < 8 {
 		p.rows = avail - 8
 	}
@@ -67,7 +73,7 @@ func (v *View) full(f *view.Frame, w, h int) []string {
 		main = body
 	}
 	x := gather(f.State)
-	p := divide(h, max(1, len(v.list.Rows())))
+	p := divide(main.W, h, len(v.list.Rows()))
 	top := cell.NewBlock(f.Ink, w)
 	figures(top, f, p)
 	lines := top.Lines(p.top())
@@ -76,6 +82,12 @@ func (v *View) full(f *view.Frame, w, h int) []string {
 	if p.decisions > 0 {
 		b.Blank(1)
 		tail(b, f, main.W, p.decisions)
+	}
+	if p.heat > 0 {
+		at := b.Height()
+		b.Blank(1)
+		v.heat(b, f, main.W)
+		b.Blank(max(0, at+p.heat-b.Height()))
 	}
 	if p.strip > 0 {
 		strip(b, f, main.W)

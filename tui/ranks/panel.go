@@ -28,6 +28,10 @@ func (v *View) panel(f *view.Frame, x *facts, r *model.Rank, w, h int) []string 
 	p.heaviest(v.heavy(f, r.Target), min(5, max(2, h-p.b.Height()-9)))
 	p.line()
 	p.why()
+	if h >= heatHeight-6 {
+		p.line()
+		p.events(min(10, h-3-b.Height()))
+	}
 	for p.b.Height() < h-2 {
 		p.line()
 	}
