@@ -41,13 +41,13 @@ func (c *console) lacks(word string) {
 }
 
 func TestARemappedKeyActsAndTheOldOneDoesNot(t *testing.T) {
-	c := remapped(t, 120, 40, "bind:\n  drain: T\n  undo: Z\n  ready: Q\n  freeze: f5\n  weight: V\n  down: [t, down]\n  apply: Y\n")
+	c := remapped(t, 120, 40, "bind:\n  drain: T\n  undo: Z\n  ready: Q\n  freeze: f5\n  weight: V\n  down: [a, down]\n  apply: Y\n")
 	c.press("D")
 	if len(c.dialogs) != 0 {
 		t.Fatal("the old key opened a dialog")
 	}
 	c.shows("T drain", "V weight", "F5 freeze")
-	c.press("t", "T")
+	c.press("a", "T")
 	c.shows("Drain w0/1", "Z or Q: ready again")
 	c.wait()
 	c.press("y")
@@ -78,22 +78,22 @@ func TestHelpAndPaletteShowRemappedKeys(t *testing.T) {
 }
 
 func TestChoosersMoveByRemappedKeys(t *testing.T) {
-	c := remapped(t, 120, 40, "bind:\n  down: [t, down]\n  up: [b, up]\n")
+	c := remapped(t, 120, 40, "bind:\n  down: [a, down]\n  up: [b, up]\n")
 	c.press("2")
 	c.on("tenant-a", "conv-77fd0031-1f0f")
 	c.press("P")
 	c.wait()
-	c.shows("t/b rank")
+	c.shows("a/b rank")
 	was := fixture.Text(c.Lines())
 	c.press("j")
 	c.refresh()
 	if fixture.Text(c.Lines()) != was {
 		t.Error("j moved")
 	}
-	c.press("t")
+	c.press("a")
 	c.refresh()
 	if fixture.Text(c.Lines()) == was {
-		t.Error("t did not move")
+		t.Error("a did not move")
 	}
 }
 

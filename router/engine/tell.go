@@ -10,13 +10,13 @@ import (
 
 // Codes of the findings of a fleet.
 const (
-	FindingDisagrees = "engine_disagrees" // the settings and the engine say different things
-	FindingUnknown   = "engine_unknown"   // nothing is known of a worker yet
-	FindingRefused   = "engine_refused"   // the router does not take the worker
-	FindingFigures   = "metrics_refused"  // some of its loads cannot be used
-	FindingEvents    = "events_unheard"   // a publisher of KV events cannot be heard
-	FindingLoads     = "loads_unheard"    // a publisher of loads cannot be heard, or says what cannot be used
-	FindingMixed     = "engines_mixed"    // several processes answer at one address
+	FindingDisagrees = model.FindingEngineDisagrees // the settings and the engine say different things
+	FindingUnknown   = "engine_unknown"             // nothing is known of a worker yet
+	FindingRefused   = "engine_refused"             // the router does not take the worker
+	FindingFigures   = "metrics_refused"            // some of its loads cannot be used
+	FindingEvents    = "events_unheard"             // a publisher of KV events cannot be heard
+	FindingLoads     = "loads_unheard"              // a publisher of loads cannot be heard, or says what cannot be used
+	FindingMixed     = "engines_mixed"              // several processes answer at one address
 )
 
 // picture is what the sink should know of a worker.

@@ -156,6 +156,10 @@ const (
 	// FindingRefusing: several requests were turned away in the last ten seconds.
 	// It names no target.
 	FindingRefusing = "requests_refused"
+	// FindingEngineDisagrees: the settings and the engine say different things of a
+	// worker. Its message is the differences, parted by "; ", each of the form
+	// "ranks: 8 in the settings, 16 by its metrics".
+	FindingEngineDisagrees = "engine_disagrees"
 )
 
 // TargetMatch is how much of a prompt a rank holds, in tokens.

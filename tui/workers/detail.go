@@ -147,6 +147,10 @@ func (p *painter) wrong() {
 	groups := together(e.findings)
 	for i, g := range groups {
 		x := g.first
+		words := cell.Fit(x.Message, 300)
+		if p.airy && x.Code == model.FindingEngineDisagrees {
+			words = cell.Lit("the settings file and the engine say different things, listed below")
+		}
 		if !p.airy && i > 0 {
 			more := cell.Say("and %s findings more", cell.Int(len(groups)-i))
 			if len(groups)-i == 1 {
@@ -159,7 +163,7 @@ func (p *painter) wrong() {
 		if g.ranks > 1 {
 			long = cell.Say("%s ranks, %s", cell.Int(g.ranks), long)
 		}
-		p.wrap(cell.Crit, cell.Say("%s (%s)", cell.Fit(x.Message, 300), long), n)
+		p.wrap(cell.Crit, cell.Say("%s (%s)", words, long), n)
 		if x.Next != "" && p.airy {
 			p.wrap(cell.Strong, cell.Say("next: %s", cell.Fit(x.Next, 300)), n)
 		}
@@ -175,6 +179,7 @@ func (p *painter) facts() {
 	p.feeds()
 	p.lockstep()
 	p.capacity()
+	p.settings()
 	if e.simulated() {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/exp/golden"
@@ -48,6 +49,18 @@ func draining() *model.State {
 	return s
 }
 
+// disagreeing is the fleet with an engine that was started otherwise than its
+// settings say.
+func disagreeing() *model.State {
+	s := fixture.Fleet()
+	s.Findings = append(s.Findings, model.Finding{
+		Code: model.FindingEngineDisagrees, Target: fixture.T("w1", model.NoRank), Since: s.At.Add(-3 * time.Minute),
+		Message: "KV blocks of a rank: 4,000 in the settings, 5,120 by its metrics; ranks: 8 in the settings, 16 by its metrics; tokens in a KV block: 16 in the settings, 32 by its events",
+		Next:    "correct the settings file, or the engine's start; the settings count until then",
+	})
+	return s
+}
+
 func TestFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		state *model.State
@@ -60,6 +73,7 @@ func TestFrames(t *testing.T) {
 		"picks":      {fixture.Fleet(), on("t0")},
 		"dead":       {fixture.Fleet(), on("x0")},
 		"simulated":  {fixture.Fleet(), on("s0")},
+		"disagrees":  {disagreeing(), on("w1")},
 		"draining":   {draining(), on("w1")},
 		"no_engines": {fixture.Normal(), on("w1")},
 		"unreported": {fixture.Empty(), on("w0")},
