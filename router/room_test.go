@@ -217,3 +217,34 @@ func collect(t tester, b *bench, waits map[int64]chan routed, open map[int64]boo
 		}
 	}
 }
+
+// TestCapsCountWhatHasExpired: a booking that has shown no sign of life for long is
+// no load any more, but its request may be running: its rank is as full as before,
+// and others go where there is room.
+func TestCapsCountWhatHasExpired(t *testing.T) {
+	for _, clear := range []bool{false, true} {
+		for _, mode := range allModes()[:6] {
+			b := newBench(t, 2, 1, model.PolicyDefault, withBlocks, inMode(mode), capped(2))
+			for range 2 {
+				b.routed(t, "", asks(at("w0", 0)))
+			}
+			b.clock.advance(time.Hour + time.Minute)
+			if clear {
+				b.ClearPhantoms(at("w0", 0))
+			}
+			b.Snapshot()
+			if n := b.steer.tier.Load().Counters().Open; n != 0 {
+				t.Fatalf("%d are still booked", n)
+			}
+			for range 2 {
+				if _, got := b.routed(t, ""); got.Worker != "w1" {
+					t.Fatalf("%s: went to %v", mode, got)
+				}
+			}
+			b.ids++
+			if _, err := b.Route(&model.Request{ID: b.ids, PromptTokens: 10}, nil); !errors.Is(err, ErrFull) {
+				t.Fatalf("%s: %v", mode, err)
+			}
+		}
+	}
+}

@@ -70,6 +70,7 @@ type Router struct {
 	byID     map[string]int  // place in workers
 	sorted   []*worker       // by name
 	places   []*worker       // by worker.index, nil where nobody is
+	numbers  []*worker       // by worker.number, nil where nobody is
 	serves   audiences       // who serves which model
 	parted   []model.Target  // drained ranks that have left, longest gone first
 	settings *model.Settings // published: replaced, never written

@@ -47,12 +47,28 @@ func (r *Router) newSteering(seed uint64) error {
 	}
 	var err error
 	s.tier, err = cluster.New(r.settings.RouterMode, r.settings.ClusterConfig, cluster.Options{
-		BlockTokens: block, Seed: seed, MaxCandidates: maxCandidates,
+		BlockTokens: block, Seed: seed, MaxCandidates: maxCandidates, Outstanding: r.outstanding,
 	})
 	if err != nil {
 		return fmt.Errorf("router: %w", err)
 	}
 	return nil
+}
+
+// outstanding is what the books say of a rank, or with NoRank of a worker's
+// requests that have none; number is the cluster tier's of the worker.
+func (r *Router) outstanding(number, rank int) int {
+	if number >= len(r.numbers) || r.numbers[number] == nil {
+		return 0
+	}
+	w := r.numbers[number]
+	if rank == model.NoRank {
+		return r.book.Waiting(w.index)
+	}
+	if rank >= len(w.ranks) {
+		return 0
+	}
+	return r.book.Rank(w.index, rank).InFlight
 }
 
 // scored reports that the cluster tier chooses a rank by cost.

@@ -220,6 +220,13 @@ func (r *Router) relist() {
 	slices.SortFunc(r.sorted, func(a, b *worker) int {
 		return workerTarget(a.spec.ID).Compare(*workerTarget(b.spec.ID))
 	})
+	clear(r.numbers)
+	for _, w := range r.workers {
+		for len(r.numbers) <= w.number {
+			r.numbers = append(r.numbers, nil)
+		}
+		r.numbers[w.number] = w
+	}
 	r.loads = make([]workerLoad, len(r.workers))
 	r.serves = audiencesOf(r.workers)
 	r.steer.picks = slices.ContainsFunc(r.workers, (*worker).picks)

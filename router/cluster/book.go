@@ -102,6 +102,7 @@ func (r *Router) Free(now time.Duration, id int64) bool {
 func (r *Router) Sweep(now time.Duration) int {
 	n := r.load.Expire(now, seconds(r.cfg.BookingExpirySecs))
 	if n > 0 {
+		r.drop()
 		r.relatchAll()
 	}
 	return n
@@ -123,9 +124,15 @@ func (r *Router) ClearPhantoms(now time.Duration, t model.Target) int {
 		return 0
 	}
 	n := r.load.ClearPhantoms(s, now, seconds(r.cfg.PhantomAfterSecs))
+	if n > 0 {
+		r.drop()
+	}
 	r.relatch(s)
 	return n
 }
+
+// drop notes that fewer are booked than may be out.
+func (r *Router) drop() { r.dropped = r.opt.Outstanding != nil }
 
 func (r *Router) relatchAll() {
 	for s := range r.slots {

@@ -120,6 +120,15 @@ func (r *Router) barred(w int32, req *Request) exclusion {
 	return eligible
 }
 
+// out is how many requests count to a rank's hard cap.
+func (r *Router) out(at int32) int {
+	n, s := int(r.load.ranks[at].requests), &r.slots[at]
+	if r.dropped && n < s.cap {
+		n = max(n, r.opt.Outstanding(int(s.worker), int(s.rank)))
+	}
+	return n
+}
+
 // excluded applies the rules of one rank, and leaves its active tokens behind.
 func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 	s, l := &r.slots[at], &r.load.ranks[at]
@@ -135,7 +144,7 @@ func (r *Router) excluded(now time.Duration, at int32, want wish) exclusion {
 		return exBlocked
 	case s.draining && !want.stays:
 		return exDraining
-	case u.full || s.cap > 0 && int(l.requests) >= s.cap && !r.workers[s.worker].Picks:
+	case u.full || s.cap > 0 && !r.workers[s.worker].Picks && r.out(at) >= s.cap:
 		return exCap
 	}
 	active := float64(l.active(now)) + u.active

@@ -30,6 +30,11 @@ type Options struct {
 	Seed uint64
 	// MaxCandidates bounds the candidates of one record, 0 keeps all.
 	MaxCandidates int
+	// Outstanding, if not nil, says how many requests are out at a rank of a worker
+	// (Router.Number), with model.NoRank at none of its ranks. Hard caps count what
+	// it says where that is more than what is booked: a booking expires, or is
+	// cleared, while its request may be running.
+	Outstanding func(worker, rank int) int
 }
 
 // Router chooses targets and books them. It belongs to one goroutine at a
@@ -46,6 +51,7 @@ type Router struct {
 	cursor  int32 // worker number that rotation chose last, -1 before
 	recent  recent
 	scratch scratch
+	dropped bool // a booking was, without its request's end, so that Options.Outstanding counts
 }
 
 type worker struct {

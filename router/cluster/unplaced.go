@@ -1,6 +1,10 @@
 package cluster
 
-import "time"
+import (
+	"time"
+
+	"adpdeck/router/model"
+)
 
 // unplaced is what a worker whose engine picks the rank has of requests for which
 // it has not told the rank, or never will. Nobody knows which rank they burden,
@@ -49,11 +53,14 @@ func (r *Router) full(at int32) bool {
 	case s.cap <= 0:
 		return false
 	case !w.Picks:
-		return int(r.load.ranks[at].requests) >= s.cap
+		return r.out(at) >= s.cap
 	}
 	open := int(r.load.side[s.worker].requests)
+	if r.dropped {
+		open = max(open, r.opt.Outstanding(int(s.worker), model.NoRank))
+	}
 	for _, k := range w.slots {
-		open += int(r.load.ranks[k].requests)
+		open += r.out(k)
 	}
 	return open >= s.cap*len(w.slots)
 }
