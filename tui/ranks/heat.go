@@ -103,9 +103,9 @@ func (v *View) heat(b *cell.Block, f *view.Frame, w int) {
 			}
 		}
 	}
-	title := cell.Say("Where the tokens sat, last %s (darker is fuller)", cell.Lasting(f.Trends.Span(max(1, have))))
+	title := cell.Say("Where the tokens sat, last %s (denser is fuller)", cell.Lasting(f.Trends.Span(max(1, have))))
 	if per > 1 {
-		title = cell.Say("Where the tokens sat, last %s (darker is fuller; a row is the fullest of %s ranks)", cell.Lasting(f.Trends.Span(max(1, have))), cell.Int(per))
+		title = cell.Say("Where the tokens sat, last %s (denser is fuller; a row is the fullest of %s ranks)", cell.Lasting(f.Trends.Span(max(1, have))), cell.Int(per))
 	}
 	b.Begin(cell.Normal)
 	b.Gap(1)
