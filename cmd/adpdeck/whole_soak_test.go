@@ -17,7 +17,7 @@ import (
 )
 
 // soakTime is how long the soaks measure where longEnv is set.
-var soakTime = flag.Duration("soak", time.Minute, "how long TestStreamsHold and TestChurnHolds measure when "+longEnv+" is set, for example 10m")
+var soakTime = flag.Duration("soak", time.Minute, "how long TestStreamsHold and TestChurnHolds measure when "+longEnv+" is set, for example 15m")
 
 // vitals are the figures of a process at one moment, by what users have too:
 // /proc and the gateway's own page.
@@ -93,8 +93,9 @@ func sum(t testing.TB, page, name string) (total float64) {
 
 // watchVitals samples them once a period until stop is called, which returns them
 // without those of the first fifth of the time and, where half of it is left then,
-// of the first two and a half minutes: Go collects garbage every two minutes in any
-// case, and until it first has memory grows by what there is of it.
+// of the first five minutes: Go collects garbage every two minutes in any case, and
+// only a process that has done so twice under the whole load has touched the memory
+// that it goes on using.
 func (p *process) watchVitals(period time.Duration) (stop func() []vitals) {
 	var all []vitals
 	began, quit := time.Now(), make(chan struct{})
@@ -117,7 +118,7 @@ func (p *process) watchVitals(period time.Duration) (stop func() []vitals) {
 		close(quit)
 		done.Wait()
 		took := time.Since(began)
-		warm := max(took/5, min(took/2, 150*time.Second))
+		warm := max(took/5, min(took/2, 5*time.Minute))
 		return slices.DeleteFunc(all, func(v vitals) bool { return v.at < warm })
 	}
 }
@@ -182,7 +183,7 @@ func flat(t testing.TB, all []vitals, bound float64) {
 	t.Logf("resident in ten stretches of time: %s MiB", strings.Join(means, " "))
 	t.Logf("resident %+.1f ± %.1f MiB/h, %+.2f ± %.2f per 10 min (bound %.0f MiB/h)", rss, noise, rss/6, noise/6, bound)
 	if last.at-first.at < judged {
-		t.Logf("not judged: that takes %v after the warm-up, give -soak 10m or more", judged)
+		t.Logf("not judged: that takes %v after the warm-up, give -soak 12m or more", judged)
 		return
 	}
 	if long() && rss-noise > bound {
