@@ -251,5 +251,8 @@ func TestBindsAreChecked(t *testing.T) {
 		if err := Check(c.workers); (err == nil) != (c.words == "") || err != nil && !strings.Contains(err.Error(), c.words) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := Check(c.workers); err != nil && strings.Contains(err.Error(), "listen at  ") {
+			t.Errorf("%s: what is no place is shared: %v", name, err)
+		}
 	}
 }

@@ -185,6 +185,9 @@ func (c *checker) binds(workers []model.EngineSpec) {
 		}
 		for r := range max(ranksOf(w), 1) {
 			at := bindAt(w, r)
+			if at == "" {
+				break // no place at all, which is said of the worker alone
+			}
 			for _, u := range users[at] {
 				other := &workers[u.at]
 				a, b := w.Events.Topic, other.Events.Topic
