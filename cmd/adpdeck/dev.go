@@ -149,7 +149,7 @@ func (f *engineFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if err := e.Start(cmd.Context(), addresses...); err != nil {
-		return fmt.Errorf("%w; choose other addresses with --listen, --events and --replay", err)
+		return fmt.Errorf("%w; choose other addresses with --listen, --events, --replay and --loads", err)
 	}
 	out := cmd.OutOrStdout()
 	at := e.URL(model.NoRank)

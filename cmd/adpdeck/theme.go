@@ -12,8 +12,13 @@ func newTheme() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "theme",
 		Short: "check a theme file before the console uses it",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("theme %q: no such command; there is adpdeck theme lint THEME", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newThemeLint())
 	return cmd
