@@ -251,11 +251,8 @@ func (r *Router) setBlock(tokens int) {
 	}
 }
 
-// alter changes a worker that is there and says what changed, nothing for
-// nothing.
-func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
-	old := w.spec
-	var parts []string
+// differences are what another description of a worker changes, in words.
+func differences(old, spec *model.WorkerSpec) (parts []string) {
 	differ := func(name string, before, after any) {
 		switch {
 		case before == after:
@@ -287,6 +284,14 @@ func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
 	default:
 		parts = append(parts, "serves "+list(spec.Models)+", before "+list(old.Models))
 	}
+	return parts
+}
+
+// alter changes a worker that is there and says what changed, nothing for
+// nothing.
+func (r *Router) alter(w *worker, spec *model.WorkerSpec) (what string) {
+	old := w.spec
+	parts := differences(&old, spec)
 	if len(parts) == 0 {
 		return ""
 	}
